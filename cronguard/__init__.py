@@ -1,0 +1,30 @@
+"""cronguard: three replicas, one cron job, one run.
+
+The house, room by room:
+
+    cli/        FRONT DOOR    argv -> settings -> one service call -> exit code
+    settings/                 every knob once; the only reader of the environment
+    render.py                 what people and programs see; the only import of rich
+    services/   THE HALL      one use case a file, each a straight line
+    process/    THE WORKSHOP  the command: started, kept on its lease, stopped, reaped
+    stores/     THE CELLAR    SQL and drivers, behind `open_store`
+    ports.py                  what the services ask of a store
+    domain/     THE STUDY     pure: nouns, periods, the life of a run; every rule is here
+    errors.py                 our own failures, each with its exit code
+
+Which way the arrows go:
+
+    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors
+
+What is never done:
+
+    domain does no I/O and reads no clock
+    services name no store, and no driver's name leaves stores/
+    no SQL stands in Python, and no rule in SQL
+    nothing but settings/ reads the environment
+    a host's wall clock never judges a lease
+
+The walk of `cronguard run`: argv -> settings -> firing -> claim -> granted or
+skipped -> command -> how it ended -> outcome -> finish -> exit code. Read it in
+services/run.py; the rules it obeys, in domain/admission.py and domain/lifecycle.py.
+"""

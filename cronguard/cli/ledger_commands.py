@@ -1,0 +1,77 @@
+"""cronguard init, history and show: the ledger itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Json, StateDir
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(init)
+    app.command()(history)
+    app.command()(show)
+
+
+def init(
+    context: typer.Context,
+    print_sql: Annotated[
+        bool,
+        typer.Option(
+            "--print-sql", help="Print the SQL for a database administrator; change nothing.", show_default=False
+        ),
+    ] = False,
+    dsn: Dsn = None,
+    dsn_file: DsnFile = None,
+    state_dir: StateDir = None,
+    db_wait: DbWait = None,
+    config: Config = None,
+) -> int:
+    """Create or upgrade the ledger's schema. Safe to repeat, and for many hosts at once."""
+    from cronguard.cli import ledger_views as views  # noqa: PLC0415  --help needs none of this
+
+    return views.print_sql(_options(context)) if print_sql else views.init(_options(context))
+
+
+def history(
+    context: typer.Context,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this job.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="How many runs, newest first.")] = 20,
+    json: Json = False,
+    dsn: Dsn = None,
+    dsn_file: DsnFile = None,
+    state_dir: StateDir = None,
+    db_wait: DbWait = None,
+    config: Config = None,
+) -> int:
+    """List the latest runs: when, how they ended, how many firings were skipped."""
+    from cronguard.cli import ledger_views as views  # noqa: PLC0415
+
+    return views.history(_options(context), key, limit, as_json=json)
+
+
+def show(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The job.", show_default=False)],
+    period: Annotated[
+        str | None, typer.Argument(metavar="[PERIOD]", help="The newest without.", show_default=False)
+    ] = None,
+    json: Json = False,
+    dsn: Dsn = None,
+    dsn_file: DsnFile = None,
+    state_dir: StateDir = None,
+    db_wait: DbWait = None,
+    config: Config = None,
+) -> int:
+    """Show one run with its attempts and the firings that were skipped, and why."""
+    from cronguard.cli import ledger_views as views  # noqa: PLC0415
+
+    return views.show(_options(context), key, period, as_json=json)
+
+
+def _options(context: typer.Context) -> dict[str, Any]:
+    """The ledger's knobs; what a command's own arguments are called is nobody else's affair."""
+    names = ("dsn", "dsn_file", "state_dir", "db_wait", "config")
+    return {name: context.params[name] for name in names}

@@ -1,0 +1,45 @@
+"""What init, history and show do once they are called: one service call, one view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cronguard.cli.opening import address_of, opened
+from cronguard.cli.tell import remark
+from cronguard.domain.run import parse_key
+from cronguard.errors import BadInput
+from cronguard.render import print_text, show_history, show_run
+from cronguard.services.reading import history_of, record_of
+from cronguard.settings import gather
+from cronguard.stores import schema_script
+
+
+def init(options: dict[str, Any]) -> int:
+    with opened(gather(options)) as it:
+        before, after = it.ledger.migrate()
+        happened = (
+            "is up to date" if before == after else f"was brought from version {before}" if before else "was created"
+        )
+        remark(f"the ledger at {it.store.name}: schema {after} {happened}")
+    return 0
+
+
+def print_sql(options: dict[str, Any]) -> int:
+    print_text(schema_script(address_of(gather(options)).store))
+    return 0
+
+
+def history(options: dict[str, Any], key: str | None, limit: int, *, as_json: bool) -> int:
+    with opened(gather(options)) as it:
+        show_history(history_of(it.ledger, it.spool, parse_key(key) if key else None, limit), as_json=as_json)
+    return 0
+
+
+def show(options: dict[str, Any], key: str, period: str | None, *, as_json: bool) -> int:
+    with opened(gather(options)) as it:
+        record = record_of(it.ledger, it.spool, parse_key(key), period)
+    if record is None:
+        which = f"{key} {period}" if period else key
+        raise BadInput(f"the ledger at {it.store.name} has no run of {which}; see: cronguard history")
+    show_run(record, as_json=as_json)
+    return 0

@@ -1,0 +1,89 @@
+"""Put together what one command needs: settings, the ledger, the spool, signals, somebody who speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cronguard.cli.tell import SayOnStderr, warn
+from cronguard.errors import BadInput
+from cronguard.ports import Store
+from cronguard.process.clock import boottime
+from cronguard.process.signals import Signals
+from cronguard.services.ledger import Ledger
+from cronguard.services.run import run
+from cronguard.settings import Settings, gather
+from cronguard.settings.order import firing_of, order_of
+from cronguard.settings.place import dsn_of, local_ledger, spool_folders
+from cronguard.stores import open_store
+from cronguard.stores.dsn import Address, parse_dsn
+from cronguard.stores.spool import FileSpool
+
+BEATS_OUTLAST = 3  # one try of a beat may take this fraction of a lease, so that another fits in
+SHORTEST_ANSWER, LONGEST_ANSWER = 2.0, 15.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open ledger and what goes with it."""
+
+    store: Store
+    spool: FileSpool
+    ledger: Ledger
+    signals: Signals
+
+
+def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
+    """cronguard run."""
+    started_at = boottime()
+    settings = gather(options)
+    order = order_of(settings, argv, started_at)
+    with opened(settings) as it:
+        it.signals.install()
+        return run(order, it.ledger, it.spool, it.signals, SayOnStderr())
+
+
+def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
+    """cronguard run --dry-run."""
+    from cronguard.cli.explain import explain  # noqa: PLC0415  a run does not need it
+
+    started_at = boottime()
+    settings = gather(options)
+    firing = firing_of(settings, started_at)
+    with opened(settings) as it:
+        verdict, sight = it.ledger.preview(firing)
+        explain(verdict, sight, settings, argv, it.store.name)
+    return 0
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Opened]:
+    """The configured ledger, closed again afterwards."""
+    address = address_of(settings)
+    store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings))
+    signals = Signals()
+    ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause)
+    try:
+        yield Opened(store, FileSpool(spool_folders(settings), address.name), ledger, signals)
+    finally:
+        store.close()
+
+
+def address_of(settings: Settings) -> Address:
+    """Where the ledger is; says so when its password can be read by everybody on this host."""
+    dsn, origin = dsn_of(settings)
+    try:
+        address = parse_dsn(dsn or local_ledger(settings))
+    except BadInput as error:
+        raise BadInput(f"{origin}: {error}") from None
+    if address.has_password and origin == "--dsn":
+        warn("everybody on this host can read the password in --dsn (ps); use CRONGUARD_DSN or CRONGUARD_DSN_FILE")
+    return address
+
+
+def _answer_within(settings: Settings) -> float:
+    """How long one question may go unanswered before it is given up and asked again, in seconds."""
+    longest: float = min(settings["db_wait"].total_seconds(), settings["lease"].total_seconds() / BEATS_OUTLAST)
+    return min(max(longest, SHORTEST_ANSWER), LONGEST_ANSWER)

@@ -1,0 +1,115 @@
+"""What a firing asks for, and the two answers it can get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cronguard.domain.run import Attempt, Exclusive, Holder, Lease, Run, SkipReason
+from cronguard.errors import BadInput
+
+if TYPE_CHECKING:
+    from cronguard.domain.deadline import Deadline
+    from cronguard.domain.period import Calendar, Chosen
+
+BEATS_PER_LEASE = 6
+BEATS_A_LEASE_MUST_HOLD = 3  # one lost beat must not cost the lease (client-go's ratio rule)
+TRUST_MARGIN = timedelta(seconds=2)  # between the tree being dead and the lease being over
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """How long a lease lasts, how often it is renewed, and when its holder must have stopped.
+
+    A holder that hears nothing asks its command to stop at `last good beat sent
+    + lease - margin - stop_grace` and kills it at `… - margin`, so that the
+    command is dead before anybody else may have the lease.
+    """
+
+    lease_for: timedelta
+    beat_every: timedelta
+    stop_grace: timedelta
+    margin: timedelta = TRUST_MARGIN
+
+    @classmethod
+    def of(cls, lease_for: timedelta, stop_grace: timedelta, beat_every: timedelta | None = None) -> LeaseTerms:
+        """Terms that hold together; raises BadInput, naming what to change."""
+        terms = cls(lease_for, beat_every or lease_for / BEATS_PER_LEASE, stop_grace)
+        if lease_for < terms.beat_every * BEATS_A_LEASE_MUST_HOLD:
+            raise BadInput(
+                f"a lease of {_s(lease_for)} is shorter than three beats of {_s(terms.beat_every)}; "
+                "lengthen --lease or shorten --beat-every"
+            )
+        if lease_for <= stop_grace + terms.margin + terms.beat_every:
+            raise BadInput(
+                f"a lease of {_s(lease_for)} is too short: it must be longer than --stop-grace ({_s(stop_grace)}) plus "
+                f"a margin of {_s(terms.margin)} plus one beat ({_s(terms.beat_every)}); "
+                "lengthen --lease or shorten --stop-grace"
+            )
+        return terms
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What one invocation says about its job."""
+
+    key: str
+    terms: LeaseTerms
+    complete_by: Deadline | None = None  # None: the cadence's length
+    start_by: Deadline | None = None
+    exclusive: Exclusive = Exclusive.KEY
+    attempts: int = 1
+    recoveries: int = 3
+    rerun: bool = False
+    force: bool = False
+    requested_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One firing's question to the ledger: may I run this period of this job now?"""
+
+    spec: JobSpec
+    holder: Holder
+    calendar: Calendar
+    chosen: Chosen
+    fired_at: datetime
+
+    @property
+    def key(self) -> str:
+        return self.spec.key
+
+    @property
+    def period(self) -> str:
+        return self.chosen.period.label
+
+    @property
+    def lane(self) -> str:
+        """What excludes what: leases in one lane exclude each other; the empty lane excludes all."""
+        return self.period if self.spec.exclusive is Exclusive.PERIOD else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Run it: the run, this attempt of it, and the lease to keep alive."""
+
+    run: Run
+    attempt: Attempt
+    lease: Lease
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Do not run it, and why; with the run and the lease that stand in the way, where there are any."""
+
+    reason: SkipReason
+    now: datetime
+    run: Run | None = None
+    held_by: Lease | None = None
+    detail: str = ""
+
+
+def _s(value: timedelta) -> str:
+    return f"{value.total_seconds():g}s"

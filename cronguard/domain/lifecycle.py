@@ -1,0 +1,205 @@
+"""The life of a run: one table of transitions, and the decisions that read it.
+
+    (none) --claim--> running --finish--> succeeded | failed | timed_out
+    running --release--> pending          its worker was told to stop
+    running --recover--> pending | dead   its lease is over; dead when its recoveries are spent
+    pending, failed, timed_out, … --claim--> running
+
+A decision is a pure function from what the ledger shows (`Sight`) to what shall
+be written (`Change`) and what to tell the caller. It runs between the look and
+the write of one short transaction that holds the job's row, so nothing it saw
+can have changed when it is written.
+
+Why a lease is safe. The ledger's clock alone says when a lease is over. A
+holder trusts its lease from the moment it *sent* its last good beat, less a
+margin, and has its command dead by then; so whoever finds the lease over, by
+the ledger's clock, finds nobody running. The token rises with every claim of
+the key and stands in the WHERE of every write: a holder that was frozen past
+all this and wakes can change nothing but the record of its own attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from cronguard.domain.claim import Granted
+from cronguard.domain.run import AttemptEnd, Change, Lease, Outcome, Run, Sight, SkipReason, State
+
+
+class Event(StrEnum):
+    """What can happen to a run."""
+
+    CLAIM = "claim"
+    RERUN = "rerun"
+    RETRY = "retry"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    TIME_OUT = "time_out"
+    RELEASE = "release"
+    RECOVER = "recover"
+    GIVE_UP = "give_up"
+
+
+TRANSITIONS: dict[tuple[State | None, Event], State] = {
+    (None, Event.CLAIM): State.RUNNING,
+    (State.PENDING, Event.CLAIM): State.RUNNING,
+    (State.MISSED, Event.CLAIM): State.RUNNING,
+    (State.FAILED, Event.CLAIM): State.RUNNING,  # with attempts left
+    (State.TIMED_OUT, Event.CLAIM): State.RUNNING,  # with attempts left
+    (State.FAILED, Event.RERUN): State.RUNNING,
+    (State.TIMED_OUT, Event.RERUN): State.RUNNING,
+    (State.DEAD, Event.RERUN): State.RUNNING,
+    (State.CANCELLED, Event.RERUN): State.RUNNING,
+    (State.SUCCEEDED, Event.RERUN): State.RUNNING,  # with --force
+    (State.RUNNING, Event.RETRY): State.RUNNING,
+    (State.RUNNING, Event.SUCCEED): State.SUCCEEDED,
+    (State.RUNNING, Event.FAIL): State.FAILED,
+    (State.RUNNING, Event.TIME_OUT): State.TIMED_OUT,
+    (State.RUNNING, Event.RELEASE): State.PENDING,
+    (State.RUNNING, Event.RECOVER): State.PENDING,
+    (State.RUNNING, Event.GIVE_UP): State.DEAD,
+    (State.PENDING, Event.SUCCEED): State.SUCCEEDED,  # late, but under the last token
+    (State.DEAD, Event.SUCCEED): State.SUCCEEDED,  # likewise
+}
+
+# The two refusals that make up nearly all skips. A store notes them while it looks,
+# so that a losing firing costs one round trip; `decide` comes to the same answer.
+FOREGONE_IF_SUCCEEDED = SkipReason.ALREADY_SUCCEEDED
+FOREGONE_IF_HELD = SkipReason.HELD
+
+EVENT_OF: dict[Outcome, Event] = {
+    Outcome.SUCCEEDED: Event.SUCCEED,
+    Outcome.FAILED: Event.FAIL,
+    Outcome.START_FAILED: Event.FAIL,
+    Outcome.TIMED_OUT: Event.TIME_OUT,
+    Outcome.INTERRUPTED: Event.RELEASE,
+}
+OVER = (State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.DEAD, State.MISSED, State.CANCELLED)
+
+
+def next_token(last: int, now: datetime) -> int:
+    """Rises at every claim; the clock's part keeps it rising when a failover forgot the last one."""
+    return max(last + 1, int(now.timestamp() * 1000))
+
+
+def recover(run: Run, lease: Lease, now: datetime) -> tuple[Run, Change]:
+    """The holder died: ask for somebody else, or give up when the recoveries are spent."""
+    spent = run.recoveries >= run.recoveries_allowed
+    state = TRANSITIONS[run.state, Event.GIVE_UP if spent else Event.RECOVER]
+    recoveries = run.recoveries if spent else run.recoveries + 1
+    after = replace(run, state=state, recoveries=recoveries, finished_at=now if spent else None)
+    note = "lease over at " + lease.lease_until.isoformat(timespec="seconds")
+    end = AttemptEnd(run.key, run.token, Outcome.LOST, now, note=note)
+    return after, Change(runs=(after,), closed=(end,), dropped=(lease,))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt ended, as the ledger is told it."""
+
+    outcome: Outcome
+    exit_code: int | None = None
+    signal: int | None = None
+    note: str | None = None
+
+
+class Standing(StrEnum):
+    """How a holder stands with its run when it comes to write."""
+
+    MINE = "mine"
+    ALREADY_SO = "already_so"  # an earlier write arrived, its acknowledgement did not
+    LATE = "late"  # recovered meanwhile, but nobody has claimed it since
+    LOST = "lost"
+
+
+def standing(held: Granted, sight: Sight) -> Standing:
+    """Is the run still ours, by token and holder? Never by one of them alone."""
+    run = sight.run(held.run.period)
+    if run is None or run.token != held.run.token or run.holder is None or run.holder.id != held.lease.holder.id:
+        return Standing.LOST
+    if run.state is State.RUNNING:
+        return Standing.MINE
+    return Standing.LATE if run.state in (State.PENDING, State.DEAD) else Standing.ALREADY_SO
+
+
+def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
+    """The attempt is over, and with it the run. Asked again, it answers that it is so already."""
+    stands = standing(held, sight)
+    if stands is Standing.LATE and ending.outcome is Outcome.INTERRUPTED:
+        stands = Standing.ALREADY_SO  # a release leaves the run pending, whoever wrote it
+    if stands is Standing.ALREADY_SO:
+        return stands, Change()
+    late_failure = stands is Standing.LATE and ending.outcome is not Outcome.SUCCEEDED
+    if stands is Standing.LOST or late_failure or ending.outcome is Outcome.LOST:
+        return Standing.LOST, Change(closed=(_lost(held, ending, sight.now),))
+    after = _over(held, _seen(held, sight), ending, sight.now)
+    dropped = tuple(lease for lease in sight.leases if lease.token == held.run.token)
+    return stands, Change(runs=(after,), closed=(_end(held, ending, sight.now),), dropped=dropped)
+
+
+def fail_and_hold(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
+    """This attempt failed and another will follow in place: the run stays held, the attempt is closed."""
+    stands = standing(held, sight)
+    if stands is not Standing.MINE:
+        return Standing.LOST, Change(closed=(_lost(held, ending, sight.now),))
+    after = replace(
+        _seen(held, sight), failures=held.run.failures + 1, exit_code=ending.exit_code, signal=ending.signal
+    )
+    return stands, Change(runs=(after,), closed=(_end(held, ending, sight.now),))
+
+
+def retry(held: Granted, sight: Sight) -> tuple[Granted | None, Change]:
+    """The next attempt in place, under the next token, so that what the last one left behind is fenced off.
+
+    None where the run is no longer ours. Asked again, it gives the same answer.
+    """
+    mine = next((lease for lease in sight.leases if lease.holder.id == held.lease.holder.id), None)
+    run = _seen(held, sight)
+    if mine is None or sight.job is None or run.state is not State.RUNNING:
+        return None, Change()
+    if mine.token != held.run.token:
+        return _next_attempt(held, run, mine, sight.now), Change()
+    job = replace(sight.job, token=next_token(sight.job.token, sight.now), last_started_at=sight.now)
+    granted = _next_attempt(held, _tried_again(run, job.token, sight.now), replace(mine, token=job.token), sight.now)
+    change = Change(job, (granted.run,), (granted.attempt,), taken=(granted.lease,), dropped=(mine,))
+    return granted, change
+
+
+def _tried_again(run: Run, token: int, now: datetime) -> Run:
+    state = TRANSITIONS[run.state, Event.RETRY]
+    number = run.attempt + 1
+    return replace(run, state=state, token=token, attempt=number, started_at=now, exit_code=None, signal=None)
+
+
+def _next_attempt(held: Granted, run: Run, lease: Lease, now: datetime) -> Granted:
+    attempt = replace(held.attempt, token=run.token, attempt=run.attempt, started_at=run.started_at or now)
+    return Granted(run, attempt, lease, now)
+
+
+def _seen(held: Granted, sight: Sight) -> Run:
+    return sight.run(held.run.period) or held.run
+
+
+def _over(held: Granted, run: Run, ending: Ending, now: datetime) -> Run:
+    event = EVENT_OF[ending.outcome]
+    counts = event in (Event.FAIL, Event.TIME_OUT)  # from what was granted: asked again, it counts once
+    state = TRANSITIONS[run.state, event]
+    return replace(
+        run,
+        state=state,
+        failures=held.run.failures + counts,
+        finished_at=now if state in OVER else None,
+        exit_code=ending.exit_code,
+        signal=ending.signal,
+    )
+
+
+def _end(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:
+    return AttemptEnd(held.run.key, held.run.token, ending.outcome, now, ending.exit_code, ending.signal, ending.note)
+
+
+def _lost(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:
+    note = ending.note or f"ended ({ending.outcome}) after the lease was lost"
+    return AttemptEnd(held.run.key, held.run.token, Outcome.LOST, now, ending.exit_code, ending.signal, note)

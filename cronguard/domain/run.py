@@ -1,0 +1,252 @@
+"""The nouns: a job, its runs, their attempts, the lease that one holder has, the skips of all others.
+
+Everything here is a frozen value. All instants are aware and UTC, by the
+ledger's clock. A value that came out of a store and one that is about to go in
+are the same type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from cronguard.errors import BadInput
+
+MAX_NAME_BYTES = 255  # keys and period labels; the schema repeats it
+
+
+class State(StrEnum):
+    """Where a run stands. Stale (running, lease over) and late are derived, never stored."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    DEAD = "dead"
+    MISSED = "missed"
+    CANCELLED = "cancelled"
+
+
+class Outcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    START_FAILED = "start_failed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    LOST = "lost"
+
+
+class SkipReason(StrEnum):
+    """Why a firing did not run its command."""
+
+    HELD = "held"
+    ALREADY_SUCCEEDED = "already_succeeded"
+    ATTEMPTS_SPENT = "attempts_spent"
+    RECOVERIES_SPENT = "recoveries_spent"
+    ECHO = "echo"
+    TOO_LATE = "too_late"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    PRUNED = "pruned"
+    RESULT_WAITING = "result_waiting"
+
+
+class Exclusive(StrEnum):
+    """What may run at the same time: one run of the key, or one of each period."""
+
+    KEY = "key"
+    PERIOD = "period"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a run: a fresh UUID for each process, with host and pid as labels for people."""
+
+    id: str
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One key: its last token, its calendar, and what an operator said about it."""
+
+    key: str
+    token: int = 0
+    cadence: str | None = None
+    zone: str | None = None
+    schedule: str | None = None
+    last_period: str | None = None
+    last_started_at: datetime | None = None
+    pruned_before: datetime | None = None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one holder to run one period, until `lease_until`; the one row that beats touch."""
+
+    key: str
+    lane: str
+    period: str
+    token: int
+    holder: Holder
+    lease_until: datetime
+    stop_requested: str | None = None
+
+    def lapsed(self, now: datetime) -> bool:
+        return self.lease_until < now
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The ledger's record of one key and one period; it shows its latest attempt."""
+
+    key: str
+    period: str
+    state: State
+    lane: str = ""
+    attempt: int = 0
+    failures: int = 0
+    recoveries: int = 0
+    attempts_allowed: int = 1
+    recoveries_allowed: int = 3
+    token: int = 0
+    holder: Holder | None = None
+    period_start: datetime | None = None
+    period_end: datetime | None = None
+    zone: str | None = None
+    cadence: str | None = None
+    source: str | None = None
+    slot: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    complete_by: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a run, under a token of its own."""
+
+    key: str
+    period: str
+    token: int
+    attempt: int
+    holder: Holder
+    started_at: datetime
+    requested_by: str | None = None
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """How the attempt with this token ended: the part of it that is written last."""
+
+    key: str
+    token: int
+    outcome: Outcome
+    finished_at: datetime
+    exit_code: int | None = None
+    signal: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """One firing that ran nothing, and why."""
+
+    key: str
+    period: str
+    reason: SkipReason
+    seen_at: datetime
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the ledger shows of one key and one period, at one instant of its own clock."""
+
+    now: datetime
+    job: Job | None = None
+    leases: tuple[Lease, ...] = ()
+    runs: tuple[Run, ...] = ()
+    noted: SkipReason | None = None
+
+    def run(self, period: str) -> Run | None:
+        return next((run for run in self.runs if run.period == period), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one decision writes into a page. The store writes it as it stands and decides nothing."""
+
+    job: Job | None = None
+    runs: tuple[Run, ...] = ()
+    opened: tuple[Attempt, ...] = ()
+    closed: tuple[AttemptEnd, ...] = ()
+    taken: tuple[Lease, ...] = ()
+    dropped: tuple[Lease, ...] = ()
+    skips: tuple[Skip, ...] = ()
+
+    def then(self, later: Change) -> Change:
+        """Both changes as one; a run that both write is written as the later one has it."""
+        again = {run.period for run in later.runs}
+        return Change(
+            job=later.job or self.job,
+            runs=tuple(run for run in self.runs if run.period not in again) + later.runs,
+            opened=self.opened + later.opened,
+            closed=self.closed + later.closed,
+            taken=self.taken + later.taken,
+            dropped=self.dropped + later.dropped,
+            skips=self.skips + later.skips,
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.job or self.runs or self.opened or self.closed or self.taken or self.dropped or self.skips)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A run with all that the ledger knows of it, for history and show."""
+
+    run: Run
+    skips: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+    lease_until: datetime | None = field(default=None)
+    now: datetime | None = None
+
+
+def parse_name(text: str, what: str) -> str:
+    """A key or a free label: 1 to 255 bytes of UTF-8, no control characters, no blanks around it."""
+    if not text:
+        raise BadInput(f"the {what} is empty; give it a name such as daily_digest")
+    if len(text.encode("utf-8", "surrogateescape")) > MAX_NAME_BYTES:
+        raise BadInput(f"the {what} is longer than {MAX_NAME_BYTES} bytes; shorten it")
+    if not text.isprintable():
+        raise BadInput(f"the {what} {text!a} has control or unprintable characters; use letters, digits and _ - . / :")
+    if text != text.strip():
+        raise BadInput(f"the {what} {text!r} begins or ends with a blank; leave it out")
+    return text
+
+
+def parse_key(text: str) -> str:
+    """Validate a key; raises BadInput."""
+    return parse_name(text, "key")
+
+
+def seconds(value: timedelta) -> float:
+    return value.total_seconds()

@@ -1,0 +1,45 @@
+"""--quiet: the command's output goes to files without a name, and is passed on only if it fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from typing import IO
+
+
+class HeldBack:
+    """Two unnamed files, one for each stream; they vanish with the process, however it ends."""
+
+    def __init__(self) -> None:
+        self._stdout = _unnamed_file()
+        self._stderr = _unnamed_file()
+        self.stdout = self._stdout.fileno()
+        self.stderr = self._stderr.fileno()
+
+    def print(self) -> None:
+        """Pass both streams on, bytes unchanged."""
+        for source, target in ((self._stdout, sys.stdout), (self._stderr, sys.stderr)):
+            with suppress(OSError):  # the reader is gone: there is nobody to tell
+                _copy(source, target.fileno())
+
+    def forget(self) -> None:
+        """Start again with nothing, for the next try."""
+        for file in (self._stdout, self._stderr):
+            os.ftruncate(file.fileno(), 0)
+            file.seek(0)
+
+
+def _unnamed_file() -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(buffering=0)
+    except OSError:  # a read-only container without a /tmp
+        return os.fdopen(os.memfd_create("cronguard-output"), "w+b", buffering=0)
+
+
+def _copy(source: IO[bytes], target: int) -> None:
+    source.seek(0)
+    while piece := source.read(65536):
+        while piece:
+            piece = piece[os.write(target, piece) :]

@@ -1,0 +1,233 @@
+"""What people and programs see of the ledger: a table on a terminal, plain columns elsewhere, JSON when asked.
+
+The one module that loads rich, and only to draw a table on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from cronguard.domain.run import Attempt, Record, Run, Skip
+from cronguard.domain.text import format_duration, format_instant
+
+HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
+ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
+SKIP_COLUMNS = ("SKIPPED AT", "REASON", "HOST", "PID")
+NOTHING = "-"
+
+
+def show_history(records: Sequence[Record], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"schema": "cronguard.history/1", "runs": [_run_document(record) for record in records]})
+    else:
+        print_table(HISTORY_COLUMNS, [_history_row(record) for record in records])
+
+
+def show_run(record: Record, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"schema": "cronguard.run/1"} | _whole_document(record))
+        return
+    print_pairs(_run_pairs(record))
+    print_text("\n")
+    print_table(ATTEMPT_COLUMNS, [_attempt_row(attempt, record.now) for attempt in record.attempts])
+    if record.skipped:
+        print_text("\n")
+        print_table(SKIP_COLUMNS, [_skip_row(skip) for skip in record.skipped])
+
+
+# --------------------------------------------------------------------------- ways of printing
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    if _is_terminal():
+        _draw(columns, rows)
+    else:
+        _print_columns([columns, *rows])
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    _print_columns(list(pairs))
+
+
+def print_json(document: dict[str, Any]) -> None:
+    print_text(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+
+
+def print_text(text: str) -> None:
+    """What stdout's encoding does not know is written as an escape; a closed stdout gets nothing."""
+    if sys.stdout is None:
+        return
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
+
+
+def _print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """One record a line, aligned, never cut off."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print_text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+
+
+def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False, emoji=False).print(table)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+# --------------------------------------------------------------------------- a run as rows
+
+
+def state_of(record: Record) -> str:
+    """The stored state, or `stale`: running, but its lease is over."""
+    until, now = record.lease_until, record.now
+    return "stale" if record.run.state == "running" and until and now and until < now else str(record.run.state)
+
+
+def _history_row(record: Record) -> list[str]:
+    run = record.run
+    return [
+        run.key, run.period, state_of(record), str(run.attempt), _exit(run), _when(run.started_at),
+        _took(run.started_at, run.finished_at), str(record.skips), run.holder.host if run.holder else NOTHING,
+    ]  # fmt: skip
+
+
+def _run_pairs(record: Record) -> list[tuple[str, str]]:
+    run = record.run
+    return [
+        ("key", run.key),
+        ("period", f"{run.period}  ({_when(run.period_start)} to {_when(run.period_end)}, {run.zone or NOTHING})"),
+        ("state", state_of(record)),
+        ("exit", _exit(run)),
+        ("started", _when(run.started_at)),
+        ("finished", _when(run.finished_at)),
+        ("complete by", _when(run.complete_by) if run.complete_by else "never"),
+        ("lease until", _when(record.lease_until)),
+        ("holder", f"{run.holder.host} pid {run.holder.pid} ({run.holder.id})" if run.holder else NOTHING),
+        ("token", str(run.token)),
+        ("recoveries", f"{run.recoveries} of {run.recoveries_allowed}"),
+        ("skips", str(record.skips)),
+    ]
+
+
+def _attempt_row(attempt: Attempt, now: datetime | None) -> list[str]:
+    asked = f"asked for by {attempt.requested_by}" if attempt.requested_by else ""
+    return [
+        str(attempt.attempt), str(attempt.outcome or "running"), _exit(attempt), _when(attempt.started_at),
+        _took(attempt.started_at, attempt.finished_at or now), attempt.holder.host, str(attempt.holder.pid),
+        str(attempt.token), "; ".join(filter(None, (attempt.note, asked))) or NOTHING,
+    ]  # fmt: skip
+
+
+def _skip_row(skip: Skip) -> list[str]:
+    return [_when(skip.seen_at), str(skip.reason), skip.host, str(skip.pid)]
+
+
+def _exit(ended: Run | Attempt) -> str:
+    if ended.signal:
+        return f"signal {ended.signal}"
+    return NOTHING if ended.exit_code is None else str(ended.exit_code)
+
+
+def _when(instant: datetime | None) -> str:
+    return format_instant(instant.replace(microsecond=0)) if instant else NOTHING
+
+
+def _took(started_at: datetime | None, finished_at: datetime | None) -> str:
+    seconds = _seconds(started_at, finished_at)
+    if seconds is None or not (started_at and finished_at):
+        return NOTHING
+    return f"{seconds:.1f}s" if seconds < 10 else format_duration(_whole_seconds(finished_at - started_at))
+
+
+def _whole_seconds(length: Any) -> Any:
+    return type(length)(seconds=round(length.total_seconds()))
+
+
+def _seconds(started_at: datetime | None, finished_at: datetime | None) -> float | None:
+    return (finished_at - started_at).total_seconds() if started_at and finished_at else None
+
+
+# --------------------------------------------------------------------------- a run as a document
+
+
+def _run_document(record: Record) -> dict[str, Any]:
+    run = record.run
+    return {
+        "key": run.key,
+        "period": run.period,
+        "state": state_of(record),
+        "attempt": run.attempt,
+        "token": run.token,
+        **_holder(run),
+        "started_at": _instant(run.started_at),
+        "finished_at": _instant(run.finished_at),
+        "duration_seconds": _seconds(run.started_at, run.finished_at),
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "complete_by": _instant(run.complete_by),
+        "lease_until": _instant(record.lease_until),
+        "failures": run.failures,
+        "recoveries": run.recoveries,
+        "skips": record.skips,
+    }
+
+
+def _whole_document(record: Record) -> dict[str, Any]:
+    run = record.run
+    return _run_document(record) | {
+        "period_start": _instant(run.period_start),
+        "period_end": _instant(run.period_end),
+        "zone": run.zone,
+        "cadence": run.cadence,
+        "source": run.source,
+        "slot": _instant(run.slot),
+        "attempts": [_attempt_document(attempt) for attempt in record.attempts],
+        "skipped": [_skip_document(skip) for skip in record.skipped],
+    }
+
+
+def _attempt_document(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "key": attempt.key,
+        "period": attempt.period,
+        "attempt": attempt.attempt,
+        "token": attempt.token,
+        **_holder(attempt),
+        "started_at": _instant(attempt.started_at),
+        "finished_at": _instant(attempt.finished_at),
+        "duration_seconds": _seconds(attempt.started_at, attempt.finished_at),
+        "outcome": str(attempt.outcome) if attempt.outcome else None,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "requested_by": attempt.requested_by,
+        "note": attempt.note,
+    }
+
+
+def _skip_document(skip: Skip) -> dict[str, Any]:
+    return {"seen_at": _instant(skip.seen_at), "reason": str(skip.reason), "host": skip.host, "pid": skip.pid}
+
+
+def _holder(holding: Run | Attempt) -> dict[str, Any]:
+    holder = holding.holder
+    known = (holder.id, holder.host, holder.pid) if holder else (None, None, None)
+    return dict(zip(("holder", "host", "pid"), known, strict=True))
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return format_instant(instant) if instant else None

@@ -1,0 +1,44 @@
+"""What the command is told: its environment, and with --expand its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cronguard.domain.claim import Granted
+from cronguard.domain.text import format_instant
+
+
+def facts_of(held: Granted) -> dict[str, str]:
+    """The run's facts by name; the same for a scheduled run and for a rerun by hand of the same period."""
+    run = held.run
+    return {
+        "key": run.key,
+        "period": run.period,
+        "period_start": format_instant(run.period_start) if run.period_start else "",
+        "period_end": format_instant(run.period_end) if run.period_end else "",
+        "tz": run.zone or "",
+        "token": str(run.token),
+        "attempt": str(run.attempt),
+        "holder": held.lease.holder.id,
+        "complete_by": format_instant(run.complete_by) if run.complete_by else "never",
+    }
+
+
+def environment_of(held: Granted, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment and the run's facts, as CRONGUARD_…."""
+    return dict(inherited) | {f"CRONGUARD_{name.upper()}": value for name, value in facts_of(held).items()}
+
+
+EXPANDED = ("period", "period_start", "period_end", "key", "token")
+
+
+def expanded(argv: Sequence[str], held: Granted) -> list[str]:
+    """argv with {period} and its like replaced; other braces stay as they are."""
+    facts = facts_of(held)
+    return [_replaced(word, facts) for word in argv]
+
+
+def _replaced(word: str, facts: Mapping[str, str]) -> str:
+    for name in EXPANDED:
+        word = word.replace("{" + name + "}", facts[name])
+    return word

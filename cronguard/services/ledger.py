@@ -1,0 +1,178 @@
+"""Look, decide, write: every change of the ledger that `run` makes, asked for with patience.
+
+A change is one short transaction around one pure decision of `domain`. A loser
+decides on a plain read and takes no lock; only who may win locks the page, and
+decides again on what it shows then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from cronguard.domain import lifecycle
+from cronguard.domain.admission import decide
+from cronguard.domain.calendar import changes
+from cronguard.domain.claim import Claim, Granted, Skipped
+from cronguard.domain.lifecycle import Ending, Standing
+from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
+from cronguard.ports import Beat, Store
+from cronguard.process.clock import boottime, host_now
+from cronguard.services.firing import Firing
+from cronguard.services.patience import patiently
+
+_Told = TypeVar("_Told")
+
+STAND_BY_LOOKS = (0.5, 1.5)  # seconds between two looks of a stand-by
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The ledger's answer to a firing; `sent_at` is the boottime when the question that it answers was sent."""
+
+    answer: Granted | Skipped
+    claim: Claim
+    sent_at: float
+    changed: tuple[str, ...] = ()  # what the winner changes of the key's calendar, in words
+
+
+class Ledger:
+    """The store, asked until it answers: for `db_wait` seconds before a start, for as long as is left after it."""
+
+    def __init__(self, store: Store, db_wait: float, pause: Callable[[float], None]) -> None:
+        self._store = store
+        self._db_wait = db_wait
+        self._pause = pause
+
+    # ----------------------------------------------------------------------- before the command
+
+    def claim(self, firing: Firing, result_waiting: Callable[[str, str], Ending | None]) -> Verdict:
+        """May this firing run? A stand-by asks until nobody holds what it waits for.
+
+        `result_waiting` knows whether this host still owes the ledger the result of a run.
+        """
+        question = _Question(self._store, firing, result_waiting)
+        while True:
+            verdict = patiently(question.ask, boottime() + self._db_wait, self._pause)
+            if not _stands_by(firing, verdict.answer):
+                return verdict
+            self._pause(random.uniform(*STAND_BY_LOOKS))  # noqa: S311  jitter, not a secret
+
+    def preview(self, firing: Firing) -> tuple[Verdict, Sight]:
+        """What `claim` would answer now; nothing is claimed or noted."""
+        question = _Question(self._store, firing, lambda _key, _period: None)
+        return patiently(question.preview, boottime() + self._db_wait, self._pause)
+
+    # ----------------------------------------------------------------------- about the ledger itself
+
+    def history(self, key: str | None, limit: int) -> Sequence[Record]:
+        return patiently(lambda: self._store.history(key, limit), boottime() + self._db_wait, self._pause)
+
+    def show(self, key: str, period: str | None) -> Record | None:
+        return patiently(lambda: self._store.show(key, period), boottime() + self._db_wait, self._pause)
+
+    def migrate(self) -> tuple[int, int]:
+        """Create or upgrade the schema; its version before (0: none) and after."""
+        return patiently(self._store.migrate, boottime() + self._db_wait, self._pause)
+
+    # ----------------------------------------------------------------------- while it runs, and after
+
+    def beat(self, held: Granted, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
+        """One try to renew; the heartbeat tries again by itself."""
+        return self._store.beat(held.lease, lease_for, at_most)
+
+    def finish(self, held: Granted, ending: Ending, until: float) -> Standing:
+        """The attempt and its run are over; raises LedgerUnavailable when boottime `until` came first."""
+        return self._change(held, lambda sight: lifecycle.finish(held, ending, sight), until)
+
+    def finish_late(self, held: Granted, ending: Ending) -> Standing:
+        """Deliver a result that waited on this host; before the command that comes by does anything else."""
+        return self.finish(held, ending, boottime() + self._db_wait)
+
+    def fail_and_hold(self, held: Granted, ending: Ending, until: float) -> Standing:
+        """The attempt failed, and another will follow in place."""
+        return self._change(held, lambda sight: lifecycle.fail_and_hold(held, ending, sight), until)
+
+    def retry(self, held: Granted, until: float) -> Granted | None:
+        """The next attempt in place; None when the run is no longer ours."""
+        return self._change(held, lambda sight: lifecycle.retry(held, sight), until)
+
+    def _change(self, held: Granted, decision: Callable[[Sight], tuple[_Told, Change]], until: float) -> _Told:
+        def once() -> _Told:
+            with self._store.page(held.run.key, held.run.period) as page:
+                told, change = decision(page.sight)
+                page.write(change)
+            return told
+
+        return patiently(once, until, self._pause)
+
+
+class _Question:
+    """One firing, asking: the period is chosen at the first answer and stays, however long it goes on asking."""
+
+    def __init__(self, store: Store, firing: Firing, result_waiting: Callable[[str, str], Ending | None]) -> None:
+        self._store = store
+        self._firing = firing
+        self._result_waiting = result_waiting
+        self._claim: Claim | None = None
+
+    def ask(self) -> Verdict:
+        """One try; asking again is safe, since the ledger knows this holder by its UUID."""
+        with self._store.connected():
+            sent_at = boottime()
+            claim, sight = self._look(noting=True)
+            answer, change = self._refused_by_result(claim, sight) or decide(claim, sight)
+            if isinstance(answer, Skipped) and not change:
+                self._note(claim, answer, sight)
+                return Verdict(answer, claim, sent_at)
+            return self._decide_locked(claim)
+
+    def preview(self) -> tuple[Verdict, Sight]:
+        sent_at = boottime()
+        claim, sight = self._look(noting=False)
+        changed = tuple(changes(sight.job, claim.calendar))
+        return Verdict(decide(claim, sight)[0], claim, sent_at, changed), sight
+
+    def _look(self, *, noting: bool) -> tuple[Claim, Sight]:
+        """Guess the period on the host's clock and look; look again if the ledger's clock says another."""
+        sent_at = boottime()
+        elapsed = timedelta(seconds=sent_at - self._firing.started_at)
+        guess = self._claim or self._firing.claim(Sight(host_now()), host_now() - elapsed)
+        foregone = self._firing.foregone(guess.calendar, guess.chosen, elapsed) if noting else None
+        sight = self._store.look(guess.key, guess.period, foregone)
+        claim = self._claim = self._claim or self._firing.claim(sight, sight.now - elapsed)
+        return claim, sight if claim.period == guess.period else self._store.look(claim.key, claim.period)
+
+    def _refused_by_result(self, claim: Claim, sight: Sight) -> tuple[Skipped, Change] | None:
+        """How this run ended is known on this host, but the ledger would not take it: it is not run again here."""
+        ending = self._result_waiting(claim.key, claim.period)
+        if ending is None:
+            return None
+        known = sight.run(claim.period) or Run(claim.key, claim.period, State.RUNNING)
+        run = replace(known, exit_code=ending.exit_code, signal=ending.signal)
+        return Skipped(SkipReason.RESULT_WAITING, sight.now, run), Change()
+
+    def _decide_locked(self, claim: Claim) -> Verdict:
+        sent_at = boottime()
+        with self._store.page(claim.key, claim.period) as page:
+            answer, change = decide(claim, page.sight)
+            if isinstance(answer, Skipped) and not _stands_by(self._firing, answer):
+                change = change.then(Change(skips=(skip_of(claim, answer.reason, answer.now),)))
+            page.write(change)
+        changed = changes(page.sight.job, claim.calendar) if isinstance(answer, Granted) else ()
+        return Verdict(answer, claim, sent_at, tuple(changed))
+
+    def _note(self, claim: Claim, answer: Skipped, sight: Sight) -> None:
+        if sight.noted is not answer.reason and not _stands_by(self._firing, answer):
+            self._store.note(skip_of(claim, answer.reason, answer.now))
+
+
+def skip_of(claim: Claim, reason: SkipReason, seen_at: datetime) -> Skip:
+    return Skip(claim.key, claim.period, reason, seen_at, claim.holder.host, claim.holder.pid)
+
+
+def _stands_by(firing: Firing, answer: Granted | Skipped) -> bool:
+    return firing.waits and isinstance(answer, Skipped) and answer.reason is SkipReason.HELD

@@ -1,0 +1,95 @@
+"""Text to value, one function a kind of knob. Each raises BadInput with what to type instead."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from cronguard.domain.cadence import Cadence
+from cronguard.domain.run import Exclusive, parse_key
+from cronguard.errors import BadInput
+
+if TYPE_CHECKING:
+    from cronguard.domain.deadline import Deadline
+
+_YES = ("true", "yes", "on", "1")
+_NO = ("false", "no", "off", "0")
+
+
+def text(value: str) -> str:
+    return value
+
+
+def key(value: str) -> str:
+    return parse_key(value)
+
+
+def cadence(value: str) -> Cadence:
+    return Cadence.parse(value)
+
+
+def zone(value: str) -> ZoneInfo:
+    from cronguard.domain.zone import parse_zone  # noqa: PLC0415  difflib, for the nearest name
+
+    return parse_zone(value)
+
+
+def instant(value: str) -> datetime:
+    from cronguard.domain.text import parse_instant  # noqa: PLC0415
+
+    return parse_instant(value)
+
+
+def duration(value: str) -> timedelta:
+    """`90s` and the like without loading the library that reads `1h30m`."""
+    number, unit = value[:-1], value[-1:]
+    if unit == "s" and number.isascii() and number.isdigit() and 0 < int(number) < 1_000_000:
+        return timedelta(seconds=int(number))
+    from cronguard.domain.duration import parse_duration  # noqa: PLC0415
+
+    return parse_duration(value)
+
+
+def deadline(value: str) -> Deadline:
+    from cronguard.domain.deadline import Deadline  # noqa: PLC0415
+
+    return Deadline.parse(value)
+
+
+def exclusive(value: str) -> Exclusive:
+    return Exclusive(one_of(value, *Exclusive))
+
+
+def if_held(value: str) -> str:
+    return one_of(value, "skip", "wait")
+
+
+def one_of(value: str, *allowed: str) -> str:
+    if value not in allowed:
+        raise BadInput(f"{value!r} is not one of {', '.join(allowed)}")
+    return value
+
+
+def positive(value: str) -> int:
+    return whole(value, 1, 1_000_000)
+
+
+def count(value: str) -> int:
+    return whole(value, 0, 1_000_000)
+
+
+def exit_code(value: str) -> int:
+    return whole(value, 0, 255)
+
+
+def whole(value: str, least: int, most: int) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and least <= int(value) <= most):
+        raise BadInput(f"{value!r} is not a whole number from {least} to {most}")
+    return int(value)
+
+
+def flag(value: str) -> bool:
+    if value.lower() not in _YES + _NO:
+        raise BadInput(f"{value!r} is not a switch; write true or false")
+    return value.lower() in _YES

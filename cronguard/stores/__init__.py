@@ -1,0 +1,33 @@
+"""THE CELLAR: SQL and drivers. `open_store` is the one door; a driver is loaded only when its store is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from cronguard.ports import Store
+from cronguard.stores.dsn import Address
+
+
+def open_store(
+    address: Address, key: str = "", *, answer_within: float = 15.0, clock: Callable[[], datetime] | None = None
+) -> Store:
+    """The ledger at this address. Nothing is asked of it yet, but that a local file is there.
+
+    `key` names the connection for a database administrator; `answer_within` is
+    how many seconds one exchange may take; `clock` is for tests.
+    """
+    if address.store == "sqlite":
+        from cronguard.stores.sqlite import open_sqlite  # noqa: PLC0415
+
+        return open_sqlite(address.target, answer_within, clock)
+    from cronguard.stores.postgres import PostgresStore  # noqa: PLC0415  psycopg is half of the start-up time
+
+    return PostgresStore(address.target, address.name, key, answer_within, clock)
+
+
+def schema_script(store: str) -> str:
+    """The SQL that `cronguard init` would run on an empty ledger, for a database administrator to read and run."""
+    from cronguard.stores.script import script_of  # noqa: PLC0415
+
+    return script_of(store)

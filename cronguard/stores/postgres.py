@@ -1,0 +1,214 @@
+"""The fleet's ledger, in Postgres. Entered through `stores.open_store` only; it loads psycopg.
+
+A connection lasts for one question, or for as long as `connected()` says.
+Statements go out together, in pipelines: a look is one round trip, a change two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import psycopg  # noqa: TID253  this is the one module that talks to Postgres
+
+from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
+from cronguard.errors import LedgerRefused
+from cronguard.ports import Beat, Foregone
+from cronguard.stores import rows, schema
+from cronguard.stores.postgres_connection import Row, connect
+from cronguard.stores.postgres_errors import translated
+from cronguard.stores.statements import migrations, statements
+from cronguard.stores.writing import writes_of
+
+NOT_REPLICATED = "01000"  # the warning with which a cancelled wait for a synchronous standby commits locally
+MIGRATIONS_LOCK = 0x63726F6E67756172  # "cronguar", for pg_advisory_xact_lock; never change it
+
+
+class PostgresPage:
+    """One key, locked in an open transaction; the change is written when the page closes."""
+
+    def __init__(self, sight: Sight) -> None:
+        self.sight = sight
+        self.change = Change()
+
+    def write(self, change: Change) -> None:
+        self.change = change
+
+
+class PostgresStore:
+    """A ledger in the schema `cronguard` of one database.
+
+    `clock` puts a clock of the caller's in the place of the server's, for tests.
+    """
+
+    def __init__(
+        self, dsn: str, name: str, key: str, answer_within: float, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self.name = name
+        self._answer_within = answer_within
+        self._dsn = dsn
+        self._application = f"cronguard:{key}".encode()[:63].decode(errors="ignore")
+        self._clock = clock
+        self._kept = threading.local()  # the beats' thread has its own connections
+        self._sql = statements("postgres")
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        with self._connection() as connection:
+            self._kept.connection = connection
+            try:
+                yield
+            finally:
+                self._kept.connection = None
+
+    def look(self, key: str, period: str, foregone: Foregone | None = None) -> Sight:
+        asked: list[tuple[str, Row | None]] = [("begin_look", None), ("settle_look", None), *self._view(key, period)]
+        if foregone:
+            asked.append(("note_foregone", self._foregone(key, period, foregone)))
+        with self._connection() as connection:
+            answers = self._exchange(connection, *asked, ("commit", None))
+        return self._sight(answers, answers["note_foregone"] if foregone else [])
+
+    @contextmanager
+    def page(self, key: str, period: str) -> Iterator[PostgresPage]:
+        with self._connection() as connection:
+            parameters = {"key": key}
+            answers = self._exchange(
+                connection, ("begin_page", None), ("settle_page", None), ("add_job", parameters),
+                ("lock_job", parameters), ("lock_leases", parameters), *self._view(key, period),
+            )  # fmt: skip
+            page = PostgresPage(self._sight(answers, []))
+            try:
+                yield page
+            except BaseException:
+                self._let_go(connection)
+                raise
+            if page.change:
+                self._commit(connection, page.change)
+            else:
+                self._let_go(connection)
+
+    def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
+        parameters = rows.lease_row(lease) | {"lease_for": lease_for, "at_most": at_most, "now": self._now()}
+        with self._connection() as connection:
+            answers = self._exchange(connection, ("beat", parameters))
+        return Beat(**answers["beat"][0]) if answers["beat"] else None
+
+    def note(self, skip: Skip) -> None:
+        with self._connection() as connection:
+            self._exchange(connection, ("note_skip", rows.skip_row(skip)))
+
+    def history(self, key: str | None, limit: int) -> Sequence[Record]:
+        name = "history_of_key" if key else "history"
+        with self._connection() as connection:
+            answers = self._exchange(
+                connection, ("schema", None), (name, {"key": key, "limit": limit, "now": self._now()})
+            )
+        self._check_schema(answers)
+        return [rows.record_of(row) for row in answers[name]]
+
+    def show(self, key: str, period: str | None) -> Record | None:
+        with self._connection() as connection:
+            asked = {"key": key, "period": period, "now": self._now()}
+            answers = self._exchange(connection, ("schema", None), ("show", asked))
+            self._check_schema(answers)
+            if not answers["show"]:
+                return None
+            found = rows.record_of(answers["show"][0])
+            of_run = {"key": key, "period": found.run.period, "limit": rows.SKIPS_SHOWN}
+            more = self._exchange(connection, ("attempts_of_run", of_run), ("skips_of_run", of_run))
+        return rows.with_details(found, more["attempts_of_run"], more["skips_of_run"])
+
+    def migrate(self) -> tuple[int, int]:
+        with self._connection() as connection, translated(self.name), connection.transaction():
+            connection.execute(self._sql["migrations_lock"].encode(), {"lock": MIGRATIONS_LOCK})
+            before = self._version(connection)
+            for version, script in migrations("postgres"):
+                if version > before:
+                    connection.execute(script.encode())
+                    step = {"version": version, "min_reader": schema.MIN_READER[version]}
+                    connection.execute(self._sql["record_migration"].encode(), step)
+            return before, max(before, schema.VERSION)
+
+    def close(self) -> None:
+        """Connections are closed where they were opened."""
+
+    # ----------------------------------------------------------------------- one exchange with the server
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
+        kept = getattr(self._kept, "connection", None)
+        if kept is not None:
+            yield kept
+            return
+        with translated(self.name):
+            connection = connect(self._dsn, self._application, self._answer_within)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _exchange(self, connection: psycopg.Connection[Row], *asked: tuple[str, Row | None]) -> dict[str, list[Row]]:
+        """All of these statements in one round trip; the answers by statement name."""
+        with translated(self.name):
+            with connection.pipeline():
+                cursors = [(name, connection.execute(self._sql[name].encode(), row)) for name, row in asked]
+            return {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
+
+    def _commit(self, connection: psycopg.Connection[Row], change: Change) -> None:
+        warnings: list[str | None] = []
+        connection.add_notice_handler(lambda notice: warnings.append(notice.sqlstate))
+        with translated(self.name), connection.pipeline():
+            for name, row in writes_of(change):
+                connection.execute(self._sql[name].encode(), row)
+            connection.execute(b"commit")
+        if NOT_REPLICATED in warnings:
+            raise LedgerRefused(
+                f"the ledger at {self.name} committed only locally: its synchronous standby did not confirm"
+            )
+
+    def _let_go(self, connection: psycopg.Connection[Row]) -> None:
+        with translated(self.name):
+            if not connection.closed:
+                connection.execute(b"rollback")
+
+    # ----------------------------------------------------------------------- asking and reading
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None
+
+    def _view(self, key: str, period: str) -> list[tuple[str, Row | None]]:
+        parameters = {"key": key, "period": period}
+        return [
+            ("schema", None), ("clock", {"now": self._now()}),
+            ("read_job", parameters), ("read_leases", parameters), ("read_runs", parameters),
+        ]  # fmt: skip
+
+    def _foregone(self, key: str, period: str, foregone: Foregone) -> Row:
+        known = {name: getattr(foregone, name) for name in foregone.__slots__ if name != "lanes"}
+        lanes = list(foregone.lanes) if foregone.lanes is not None else None
+        return known | {"key": key, "period": period, "lanes": lanes, "now": self._now()}
+
+    def _check_schema(self, answers: dict[str, list[Row]]) -> None:
+        found = answers["schema"][0] if answers["schema"] else {"version": None, "min_reader": None}
+        schema.check(found["version"], found["min_reader"], self.name)
+
+    def _sight(self, answers: dict[str, list[Row]], noted: list[Row]) -> Sight:
+        self._check_schema(answers)
+        return Sight(
+            now=answers["clock"][0]["now"],
+            job=rows.job_of(answers["read_job"][0]) if answers["read_job"] else None,
+            leases=tuple(rows.lease_of(row) for row in answers["read_leases"]),
+            runs=tuple(rows.run_of(row) for row in answers["read_runs"]),
+            noted=SkipReason(noted[0]["reason"]) if noted else None,
+        )
+
+    def _version(self, connection: psycopg.Connection[Row]) -> int:
+        """The schema's version; 0 after making the place where it will be recorded."""
+        there = connection.execute(self._sql["has_schema"].encode()).fetchone()
+        if not (there and there["there"]):
+            connection.execute(self._sql["create_schema"].encode())
+        found = connection.execute(self._sql["schema"].encode()).fetchone()
+        return int(found["version"]) if found else 0

@@ -1,0 +1,191 @@
+-- Every statement of the Postgres ledger, by name. Rules are not here: they are in domain/.
+-- %(now)s is null in production, so that the database's clock rules; tests put a clock of their own there.
+-- clock_timestamp(), never now(): a renewal that waited behind a lock must not write a lease already over.
+
+-- name: begin_look
+-- One snapshot for what is read and what is noted; no lock, nothing that could conflict.
+begin isolation level repeatable read read write
+
+-- name: begin_page
+-- After the lock each statement must see what was committed meanwhile.
+begin isolation level read committed read write
+
+-- name: commit
+commit
+
+-- name: settle_look
+select set_config('statement_timeout', '10s', true),
+       set_config('synchronous_commit', 'off', true)
+
+-- name: settle_page
+select set_config('lock_timeout', '5s', true),
+       set_config('statement_timeout', '10s', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('synchronous_commit',
+                  case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
+                       else current_setting('synchronous_commit') end, true)
+
+-- name: schema
+select version, min_reader from cronguard.schema_version order by version desc limit 1
+
+-- name: clock
+select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+
+-- name: add_job
+insert into cronguard.job (key, token) values (%(key)s, 0) on conflict (key) do nothing
+
+-- name: lock_job
+select * from cronguard.job where key = %(key)s for update
+
+-- name: lock_leases
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+  from cronguard.lease where key = %(key)s for update
+
+-- name: read_job
+select * from cronguard.job where key = %(key)s
+
+-- name: read_leases
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+  from cronguard.lease where key = %(key)s
+
+-- name: read_runs
+-- The period asked for, and the periods that somebody has a lease of.
+select r.*
+  from cronguard.run r
+ where r.key = %(key)s
+   and (r.period = %(period)s or r.period in (select l.period from cronguard.lease l where l.key = %(key)s))
+
+-- name: note_foregone
+-- The loser's line, in the same round trip as its look. What is foregone, and why, is the caller's decision.
+insert into cronguard.skip (key, period, reason, seen_at, host, pid)
+select %(key)s, %(period)s, f.reason, f.clock, %(host)s, %(pid)s
+  from (select c.clock,
+               case when exists (select from cronguard.run r
+                                  where r.key = %(key)s and r.period = %(period)s and r.state = 'succeeded')
+                    then %(if_succeeded)s::text
+                    when exists (select from cronguard.lease l
+                                  where l.key = %(key)s and l.lease_until >= c.clock
+                                    and (%(lanes)s::text[] is null or l.lane = any(%(lanes)s::text[])))
+                    then %(if_held)s::text end as reason
+          from (select coalesce(%(now)s::timestamptz, clock_timestamp()) as clock) c
+         where (%(valid_from)s::timestamptz is null or c.clock >= %(valid_from)s::timestamptz)
+           and (%(valid_until)s::timestamptz is null or c.clock < %(valid_until)s::timestamptz)
+           and not exists (select from cronguard.job j
+                            where j.key = %(key)s
+                              and (j.cadence <> %(cadence)s::text or j.zone <> %(zone)s::text
+                                   or j.schedule is distinct from coalesce(%(schedule)s::text, j.schedule)
+                                   or j.paused_at is not null))) f
+ where f.reason is not null
+returning reason
+
+-- name: note_skip
+insert into cronguard.skip (key, period, reason, seen_at, host, pid)
+values (%(key)s, %(period)s, %(reason)s, %(seen_at)s, %(host)s, %(pid)s)
+
+-- name: save_job
+-- That a token never falls is the schema's affair: a trigger ends the whole transaction.
+update cronguard.job
+   set token = %(token)s, cadence = %(cadence)s, zone = %(zone)s, schedule = %(schedule)s,
+       last_period = %(last_period)s, last_started_at = %(last_started_at)s
+ where key = %(key)s
+
+-- name: save_run
+insert into cronguard.run
+       (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
+        holder, host, pid, period_start, period_end, zone, cadence, source, slot,
+        started_at, finished_at, complete_by, exit_code, signal)
+values (%(key)s, %(period)s, %(state)s, %(lane)s, %(attempt)s, %(failures)s, %(recoveries)s, %(attempts_allowed)s,
+        %(recoveries_allowed)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(period_start)s, %(period_end)s, %(zone)s,
+        %(cadence)s, %(source)s, %(slot)s, %(started_at)s, %(finished_at)s, %(complete_by)s, %(exit_code)s, %(signal)s)
+on conflict (key, period) do update
+   set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
+       recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
+       recoveries_allowed = excluded.recoveries_allowed, token = excluded.token, holder = excluded.holder,
+       host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
+       finished_at = excluded.finished_at, complete_by = excluded.complete_by,
+       exit_code = excluded.exit_code, signal = excluded.signal
+
+-- name: open_attempt
+insert into cronguard.attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
+values (%(key)s, %(token)s, %(period)s, %(attempt)s, %(holder)s, %(host)s, %(pid)s, %(requested_by)s, %(started_at)s)
+
+-- name: close_attempt
+-- Written once; only "lost" may still give way, to what the late holder saw of its own command.
+update cronguard.attempt
+   set outcome = %(outcome)s, finished_at = coalesce(finished_at, %(finished_at)s), exit_code = %(exit_code)s,
+       signal = %(signal)s, note = coalesce(%(note)s, note)
+ where key = %(key)s and token = %(token)s and (outcome is null or outcome = 'lost')
+
+-- name: take_lease
+insert into cronguard.lease (key, lane, period, token, holder, host, pid, lease_until)
+values (%(key)s, %(lane)s, %(period)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(lease_until)s)
+
+-- name: drop_lease
+delete from cronguard.lease where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s
+
+-- name: beat
+-- The one change that is a single guarded statement. least() passes a null at_most over.
+update cronguard.lease
+   set lease_until = least(coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease_for)s::interval,
+                           %(at_most)s::timestamptz)
+ where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s::uuid
+returning lease_until, stop_requested, coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+
+-- name: history_of_key
+select r.*,
+       (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+  from cronguard.run r
+ where r.key = %(key)s
+ order by r.started_at desc nulls last
+ limit %(limit)s
+
+-- name: history
+-- The newest of each key first, by index, so that millions of runs are not sorted for the last twenty.
+select r.*,
+       (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+  from cronguard.job j
+ cross join lateral (select * from cronguard.run k where k.key = j.key order by k.started_at desc nulls last
+                      limit %(limit)s) r
+ order by r.started_at desc nulls last
+ limit %(limit)s
+
+-- name: show
+select r.*,
+       (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+  from cronguard.run r
+ where r.key = %(key)s and (%(period)s::text is null or r.period = %(period)s)
+ order by r.started_at desc nulls last
+ limit 1
+
+-- name: attempts_of_run
+select * from cronguard.attempt where key = %(key)s and period = %(period)s order by token
+
+-- name: skips_of_run
+select * from cronguard.skip where key = %(key)s and period = %(period)s order by id desc limit %(limit)s
+
+-- name: migrations_lock
+-- Taken before the first look at the schema: replicas that race wait here, one after the other.
+select pg_advisory_xact_lock(%(lock)s)
+
+-- name: has_schema
+select to_regclass('cronguard.schema_version') is not null as there
+
+-- name: create_schema
+create schema if not exists cronguard;
+create table cronguard.schema_version (
+  version    integer primary key,
+  min_reader integer not null, -- the oldest schema a client must know to write here
+  applied_at timestamptz not null default clock_timestamp()
+)
+
+-- name: record_migration
+insert into cronguard.schema_version (version, min_reader) values (%(version)s, %(min_reader)s)

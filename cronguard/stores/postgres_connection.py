@@ -1,0 +1,62 @@
+"""How cronguard connects to Postgres: what it asks of libpq, and how long it waits for an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import psycopg  # noqa: TID253  behind the door of stores.open_store
+from psycopg.conninfo import conninfo_to_dict  # noqa: TID253
+from psycopg.rows import dict_row  # noqa: TID253
+from psycopg.types.string import TextLoader  # noqa: TID253
+
+Row = dict[str, Any]
+
+# Each only where the DSN or libpq's own environment says nothing. No `options`: poolers refuse it.
+CONNECTION_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 5,  # seconds, for each address
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,  # milliseconds; keepalives alone do not end a wait for an answer on its way
+    "target_session_attrs": "read-write",
+    "gssencmode": "disable",
+}
+
+
+class ImpatientConnection(psycopg.Connection[Row]):
+    """A connection that gives up an exchange after a while: a frozen backend on a live host is invisible to TCP."""
+
+    answer_within = 15.0  # seconds
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
+        return super().wait(_bounded(gen, self.answer_within), *args, **kwargs)
+
+
+def connect(dsn: str, application: str, answer_within: float) -> ImpatientConnection:
+    """A new connection in autocommit, so that every transaction is one that we began ourselves."""
+    given = conninfo_to_dict(dsn)
+    options = {key: value for key, value in CONNECTION_DEFAULTS.items() if key not in given}
+    options["connect_timeout"] = min(CONNECTION_DEFAULTS["connect_timeout"], max(2, int(answer_within)))
+    options.setdefault("application_name", application)
+    connection = ImpatientConnection.connect(
+        **(options | given), autocommit=True, prepare_threshold=None, row_factory=dict_row
+    )
+    connection.answer_within = answer_within
+    connection.adapters.register_loader("uuid", TextLoader)  # a holder is text everywhere else
+    return connection
+
+
+def _bounded(exchange: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """psycopg's own waiting, with a limit: the driver reports each idle tenth of a second as a false `ready`."""
+    give_up_at = time.monotonic() + seconds
+    try:
+        wanted = next(exchange)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > give_up_at:
+                raise psycopg.OperationalError("timeout: the server did not answer")
+            wanted = exchange.send(ready)
+    except StopIteration as done:
+        return done.value

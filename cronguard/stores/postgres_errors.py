@@ -1,0 +1,85 @@
+"""What a Postgres failure means: ask again, or say so and stop. The one place that knows driver errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg  # noqa: TID253  behind the door of stores.open_store
+
+from cronguard.errors import CronguardError, LedgerRefused, LedgerUnavailable, SchemaMismatch
+
+# Asking again helps: full (53300), shutting down or starting (57P0x), cut (08xxx), a conflict of transactions
+# (40001, 40P01), a server that has become a standby (25006), a lock not had in time (55P03), and our own
+# statement_timeout or an operator's cancel (57014).
+_RETRY = re.compile(r"53300|57P0\d|08\w{3}|40001|40P01|25006|55P03|57014")
+_NO_SCHEMA = ("3F000", "42P01")  # the schema, or a table in it, is not there
+_NO_RIGHTS = "42501"
+
+# A connection that fails tells no SQLSTATE, only the server's words, and those in the server's language: what
+# is known here is final; whatever else it says is asked again until --db-wait is over.
+_FINAL = (
+    (re.compile(r"password authentication failed|no password supplied|scram|SASL", re.I), "the password was refused"),
+    (re.compile(r"no pg_hba\.conf entry", re.I), "the server does not let this host or user in (pg_hba.conf)"),
+    (re.compile(r'database "[^"]*" does not exist', re.I), "there is no such database"),
+    (re.compile(r'role "[^"]*" does not exist', re.I), "there is no such role"),
+    (re.compile(r"unsupported startup parameter", re.I), "the pooler refuses a start-up parameter of the DSN"),
+    (
+        re.compile(r"invalid (connection option|URI|port|integer|percent)|missing .= after", re.I),
+        "the DSN is malformed",
+    ),
+)
+_PASSING = (
+    (re.compile(r"refused", re.I), "connection refused"),
+    (re.compile(r"timeout|timed out", re.I), "no answer in time"),
+    (re.compile(r"translate host name|name or service not known|resolve", re.I), "the host's name is not known"),
+    (re.compile(r"too many (clients|connections)|connection slots", re.I), "the server has no free connection"),
+    (re.compile(r"starting up|shutting down|recovery mode", re.I), "the server is starting or stopping"),
+    (re.compile(r"read-only", re.I), "the server takes no writes (a standby?)"),
+    (re.compile(r"no such file or directory", re.I), "no server listens on that socket"),
+)
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn what psycopg raises into cronguard's own failures; the driver's text could hold the DSN."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _translate(error, where) from None
+
+
+def _translate(error: psycopg.Error, where: str) -> CronguardError:
+    state = error.sqlstate
+    if state is None:
+        return _without_state(error, where)
+    if state in _NO_SCHEMA:
+        return SchemaMismatch(f"the ledger at {where} has no cronguard schema yet; create it with: cronguard init")
+    if state == _NO_RIGHTS:
+        return LedgerRefused(
+            f"the ledger at {where} denies this role a right: {_first_line(error)}; see cronguard init --print-sql"
+        )
+    if _RETRY.fullmatch(state):
+        return LedgerUnavailable(f"the ledger at {where} did not answer: {_first_line(error)}")
+    return CronguardError(f"the ledger at {where} failed ({state}): {_first_line(error)}")
+
+
+def _without_state(error: psycopg.Error, where: str) -> CronguardError:
+    text = str(error)
+    passing = next((meaning for pattern, meaning in _PASSING if pattern.search(text)), None)
+    final = next((meaning for pattern, meaning in _FINAL if pattern.search(text)), None)
+    if isinstance(error, psycopg.ProgrammingError):
+        return LedgerRefused(
+            f"the ledger at {where} cannot be reached: {final or 'the DSN is malformed'}; {_WHERE_TO_SET}"
+        )
+    if final and not passing:
+        return LedgerRefused(f"the ledger at {where} cannot be reached: {final}; {_WHERE_TO_SET}")
+    return LedgerUnavailable(f"the ledger at {where} cannot be reached: {passing or 'the connection failed'}")
+
+
+_WHERE_TO_SET = "set CRONGUARD_DSN, CRONGUARD_DSN_FILE or dsn in the configuration"
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (error.diag.message_primary or str(error)).partition("\n")[0]

@@ -1,0 +1,109 @@
+"""Rows to nouns and back. A row is a mapping with instants already aware; both stores share this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cronguard.domain.run import (
+    Attempt,
+    AttemptEnd,
+    Holder,
+    Job,
+    Lease,
+    Outcome,
+    Record,
+    Run,
+    Skip,
+    SkipReason,
+    State,
+)
+
+Row = Mapping[str, Any]
+Params = dict[str, Any]
+
+SKIPS_SHOWN = 200  # of one run, newest first; the count is of all
+
+_RUN_COLUMNS = (
+    "key", "period", "lane", "attempt", "failures", "recoveries", "attempts_allowed", "recoveries_allowed", "token",
+    "period_start", "period_end", "zone", "cadence", "source", "slot", "started_at", "finished_at", "complete_by",
+    "exit_code", "signal",
+)  # fmt: skip
+_JOB_COLUMNS = (
+    "key", "token", "cadence", "zone", "schedule", "last_period", "last_started_at", "pruned_before",
+    "paused_at", "paused_by", "pause_reason",
+)  # fmt: skip
+_ATTEMPT_COLUMNS = (
+    "key", "period", "token", "attempt", "requested_by", "started_at", "finished_at", "exit_code", "signal", "note",
+)  # fmt: skip
+
+
+def job_of(row: Row) -> Job:
+    return Job(**{name: row[name] for name in _JOB_COLUMNS})
+
+
+def run_of(row: Row) -> Run:
+    known = {name: row[name] for name in _RUN_COLUMNS}
+    return Run(state=State(row["state"]), holder=_holder_of(row), **known)
+
+
+def lease_of(row: Row) -> Lease:
+    holder = Holder(row["holder"], row["host"], row["pid"])
+    known = {name: row[name] for name in ("key", "lane", "period", "token", "lease_until", "stop_requested")}
+    return Lease(holder=holder, **known)
+
+
+def attempt_of(row: Row) -> Attempt:
+    known = {name: row[name] for name in _ATTEMPT_COLUMNS}
+    outcome = Outcome(row["outcome"]) if row["outcome"] else None
+    return Attempt(holder=Holder(row["holder"], row["host"], row["pid"]), outcome=outcome, **known)
+
+
+def skip_of(row: Row) -> Skip:
+    return Skip(row["key"], row["period"], SkipReason(row["reason"]), row["seen_at"], row["host"], row["pid"])
+
+
+def record_of(row: Row) -> Record:
+    return Record(run_of(row), skips=row["skips"], lease_until=row["lease_until"], now=row["now"])
+
+
+def with_details(record: Record, attempts: Iterable[Row], skips: Iterable[Row]) -> Record:
+    return replace(record, attempts=tuple(map(attempt_of, attempts)), skipped=tuple(map(skip_of, skips)))
+
+
+def job_row(job: Job) -> Params:
+    return {name: getattr(job, name) for name in _JOB_COLUMNS}
+
+
+def run_row(run: Run) -> Params:
+    return {name: getattr(run, name) for name in _RUN_COLUMNS} | {"state": str(run.state)} | _holder_row(run.holder)
+
+
+def lease_row(lease: Lease) -> Params:
+    known = {name: getattr(lease, name) for name in ("key", "lane", "period", "token", "lease_until")}
+    return known | _holder_row(lease.holder)
+
+
+def attempt_row(attempt: Attempt) -> Params:
+    return {name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS} | _holder_row(attempt.holder)
+
+
+def end_row(end: AttemptEnd) -> Params:
+    names = ("key", "token", "finished_at", "exit_code", "signal", "note")
+    return {name: getattr(end, name) for name in names} | {"outcome": str(end.outcome)}
+
+
+def skip_row(skip: Skip) -> Params:
+    names = ("key", "period", "seen_at", "host", "pid")
+    return {name: getattr(skip, name) for name in names} | {"reason": str(skip.reason)}
+
+
+def _holder_of(row: Row) -> Holder | None:
+    return Holder(row["holder"], row["host"], row["pid"]) if row["holder"] else None
+
+
+def _holder_row(holder: Holder | None) -> Params:
+    if holder is None:
+        return {"holder": None, "host": None, "pid": None}
+    return {"holder": holder.id, "host": holder.host, "pid": holder.pid}

@@ -1,0 +1,104 @@
+"""The folder where undelivered results wait: one file each, whole or not there, for its owner alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cronguard.domain.claim import Granted
+from cronguard.domain.lifecycle import Ending
+from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, State
+
+SUFFIX = ".result.json"
+
+
+class FileSpool:
+    """Results for one ledger, in the first of these folders that can be written; all of them are read."""
+
+    def __init__(self, folders: list[Path], ledger: str) -> None:
+        self._folders = folders
+        self._ledger = ledger
+
+    def keep(self, held: Granted, ending: Ending) -> str:
+        """Write, sync, rename; raises the last OSError when no folder can be written."""
+        text = json.dumps(_document(self._ledger, held, ending))
+        failure = OSError("no folder to keep results in")
+        for folder in self._folders:
+            try:
+                return _write(folder, f"{held.run.token}-{held.lease.holder.id}{SUFFIX}", text)
+            except OSError as error:
+                failure = error
+        raise failure
+
+    def waiting(self) -> list[tuple[str, Granted, Ending]]:
+        paths = [path for folder in self._folders for path in _own_results(folder)]
+        documents = ((str(path), _read(path)) for path in sorted(paths, key=lambda path: path.name))
+        return [(name, *found) for name, document in documents if (found := self._result_in(document))]
+
+    def _result_in(self, document: dict[str, Any] | None) -> tuple[Granted, Ending] | None:
+        """None for another ledger's result, and for what is no result: that is left for a person to look at."""
+        if document is None or document.get("ledger") != self._ledger:
+            return None
+        with suppress(KeyError, TypeError, ValueError):
+            return _result(document)
+        return None
+
+    def forget(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def _own_results(folder: Path) -> list[Path]:
+    """Only what this user wrote: a folder below /tmp may hold anybody's files."""
+    with suppress(OSError):
+        found = [Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX)]
+        return [path for path in found if path.lstat().st_uid == os.geteuid()]
+    return []
+
+
+def _write(folder: Path, name: str, text: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_uid != os.geteuid():
+        raise PermissionError(f"{folder} belongs to somebody else")
+    unfinished, path = folder / f".{name}", folder / name
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(path)
+    return str(path)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    with suppress(OSError, ValueError):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return document if isinstance(document, dict) else None
+    return None
+
+
+def _document(ledger: str, held: Granted, ending: Ending) -> dict[str, Any]:
+    run = held.run
+    known = {name: getattr(run, name) for name in ("key", "period", "lane", "token", "attempt", "failures")}
+    return {
+        "schema": "cronguard.result/1",
+        "ledger": ledger,
+        "run": known,
+        "holder": asdict(held.lease.holder),
+        "granted_at": held.now.isoformat(),
+        "ending": asdict(ending),
+    }
+
+
+def _result(document: dict[str, Any]) -> tuple[Granted, Ending]:
+    holder, granted_at = Holder(**document["holder"]), datetime.fromisoformat(document["granted_at"])
+    run = Run(state=State.RUNNING, holder=holder, **document["run"])
+    attempt = Attempt(run.key, run.period, run.token, run.attempt, holder, granted_at)
+    lease = Lease(run.key, run.lane, run.period, run.token, holder, granted_at)
+    ending = document["ending"] | {"outcome": Outcome(document["ending"]["outcome"])}
+    return Granted(run, attempt, lease, granted_at), Ending(**ending)

@@ -1,0 +1,291 @@
+"""One host's ledger, in an SQLite file. Entered through `stores.open_store` only.
+
+Rollback journal and synchronous=FULL: a few writes a minute, none of them to be
+lost in a power cut. Writers queue at a kernel lock file before they come to
+SQLite, which would let them poll; the lock dies with its process. The database
+file is never opened but by SQLite: closing any other descriptor of it would
+drop SQLite's own locks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cronguard.domain.run import Change, Lease, Record, Sight, Skip
+from cronguard.errors import CronguardError, LedgerUnavailable
+from cronguard.ports import Beat, Foregone
+from cronguard.stores import rows, schema
+from cronguard.stores.statements import migrations, statements
+from cronguard.stores.writing import writes_of
+
+MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INSTANTS = frozenset({
+    "now", "last_started_at", "pruned_before", "paused_at", "lease_until", "period_start", "period_end", "slot",
+    "started_at", "finished_at", "complete_by", "seen_at",
+})  # fmt: skip
+
+Row = dict[str, Any]
+
+
+class SqlitePage:
+    """The ledger, with its write lock held; the change is written when the page closes."""
+
+    def __init__(self, sight: Sight) -> None:
+        self.sight = sight
+        self.change = Change()
+
+    def write(self, change: Change) -> None:
+        self.change = change
+
+
+class SqliteStore:
+    """A ledger in one file. `clock` puts a clock of the caller's in the place of the host's, for tests."""
+
+    def __init__(self, path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> None:
+        self.name = path
+        self._answer_within = answer_within
+        self._path = Path(path)
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._sql = statements("sqlite")
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        yield  # opening a file costs nothing worth keeping
+
+    def look(self, key: str, period: str, foregone: Foregone | None = None) -> Sight:
+        with self._connection() as connection:
+            connection.execute(self._sql["begin_look"])
+            return self._sight(connection, key, period)
+
+    @contextmanager
+    def page(self, key: str, period: str) -> Iterator[SqlitePage]:
+        with self._writing() as connection:
+            self._do(connection, "add_job", {"key": key})
+            page = SqlitePage(self._sight(connection, key, period))
+            yield page
+            for name, row in writes_of(page.change):
+                self._do(connection, name, row)
+            connection.execute("commit" if page.change else "rollback")
+
+    def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
+        with self._writing() as connection:
+            asked = rows.lease_row(lease) | {"now": self._clock(), "lease_for": lease_for, "at_most": at_most}
+            if not self._do(connection, "beat", asked).rowcount:
+                return None
+            answer = self._one(connection, "beat_answer", asked)
+            connection.execute(self._sql["commit"])
+        return Beat(**answer) if answer else None
+
+    def note(self, skip: Skip) -> None:
+        with self._writing() as connection:
+            self._do(connection, "note_skip", rows.skip_row(skip))
+            connection.execute(self._sql["commit"])
+
+    def history(self, key: str | None, limit: int) -> Sequence[Record]:
+        asked = {"key": key, "limit": limit, "now": self._clock()}
+        with self._connection() as connection:
+            self._check_schema(connection)
+            return [rows.record_of(row) for row in self._all(connection, "history_of_key" if key else "history", asked)]
+
+    def show(self, key: str, period: str | None) -> Record | None:
+        with self._connection() as connection:
+            self._check_schema(connection)
+            row = self._one(connection, "show", {"key": key, "period": period, "now": self._clock()})
+            if row is None:
+                return None
+            of_run = {"key": key, "period": row["period"], "limit": rows.SKIPS_SHOWN}
+            attempts, skips = (self._all(connection, name, of_run) for name in ("attempts_of_run", "skips_of_run"))
+            return rows.with_details(rows.record_of(row), attempts, skips)
+
+    def migrate(self) -> tuple[int, int]:
+        with self._writing() as connection:
+            before = self._version(connection)
+            for version, script in migrations("sqlite"):
+                if version > before:
+                    _run_script(connection, script)
+                    step = {"version": version, "min_reader": schema.MIN_READER[version], "now": self._clock()}
+                    self._do(connection, "record_migration", step)
+            connection.execute(self._sql["commit"])
+        return before, max(before, schema.VERSION)
+
+    def close(self) -> None:
+        """Connections are closed where they were opened."""
+
+    # ----------------------------------------------------------------------- the file and its lock
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with translated(self.name):
+            connection = sqlite3.connect(self._path, timeout=self._answer_within, isolation_level=None)
+            try:
+                connection.row_factory = _row
+                connection.execute("pragma synchronous = full")
+                connection.execute("pragma foreign_keys = on")
+                yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._queue(), self._connection() as connection:
+            connection.execute(self._sql["begin_page"])
+            yield connection
+
+    @contextmanager
+    def _queue(self) -> Iterator[None]:
+        """Wait for the other writers of this host; polled, since a stopped process may hold the lock for ever."""
+        try:
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise CronguardError(
+                f"the ledger {self.name} cannot be written: {error.strerror}; check its owner and mode"
+            ) from None
+        try:
+            _lock_within(lock, self._answer_within, self.name)
+            yield
+        finally:
+            os.close(lock)
+
+    # ----------------------------------------------------------------------- asking and reading
+
+    def _do(self, connection: sqlite3.Connection, name: str, row: Row) -> sqlite3.Cursor:
+        return connection.execute(self._sql[name], {key: _stored(value) for key, value in row.items()})
+
+    def _all(self, connection: sqlite3.Connection, name: str, row: Row) -> list[Row]:
+        return self._do(connection, name, row).fetchall()
+
+    def _one(self, connection: sqlite3.Connection, name: str, row: Row) -> Row | None:
+        return next(iter(self._all(connection, name, row)), None)
+
+    def _sight(self, connection: sqlite3.Connection, key: str, period: str) -> Sight:
+        self._check_schema(connection)
+        asked = {"key": key, "period": period}
+        job = self._one(connection, "read_job", asked)
+        return Sight(
+            now=self._clock(),
+            job=rows.job_of(job) if job else None,
+            leases=tuple(rows.lease_of(row) for row in self._all(connection, "read_leases", asked)),
+            runs=tuple(rows.run_of(row) for row in self._all(connection, "read_runs", asked)),
+        )
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        if not self._has_schema(connection):
+            schema.check(None, None, self.name)
+        found = self._one(connection, "schema", {})
+        schema.check(found["version"] if found else None, found["min_reader"] if found else None, self.name)
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        if not self._has_schema(connection):
+            connection.execute(self._sql["create_schema"])
+        found = self._one(connection, "schema", {})
+        return int(found["version"]) if found else 0
+
+    def _has_schema(self, connection: sqlite3.Connection) -> bool:
+        there = self._one(connection, "has_schema", {})
+        return bool(there and there["there"])
+
+
+def open_sqlite(path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> SqliteStore:
+    """The ledger in this file; one that is not there yet is made, with its folder, for its owner alone."""
+    store = SqliteStore(path, answer_within, clock)
+    refuse_network_file_system(path)
+    if not Path(path).exists():
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise CronguardError(
+                f"the ledger {path} cannot be made: {error.strerror}; set CRONGUARD_STATE_DIR to a folder that "
+                "can be written, or CRONGUARD_DSN to a Postgres"
+            ) from None
+        store.migrate()
+    return store
+
+
+NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.", "ceph", "lustre", "glusterfs", "afs")
+
+
+def refuse_network_file_system(path: str, mounts: str = "/proc/self/mountinfo") -> None:
+    """Locks on network file systems do not exclude other hosts reliably; raises CronguardError."""
+    kind = file_system_of(path, mounts)
+    if kind and kind.startswith(NETWORK_FILE_SYSTEMS):
+        raise CronguardError(
+            f"the ledger {path} lies on a network file system ({kind}), whose locks do not hold between hosts; "
+            "put it on a local disk, or set CRONGUARD_DSN to a Postgres"
+        )
+
+
+def file_system_of(path: str, mounts: str) -> str | None:
+    """The type of the file system that holds this path, by the longest mount point above it; None if unknown."""
+    real = os.path.realpath(path)
+    best, kind = "", None
+    with suppress(OSError), Path(mounts).open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            before, _, after = line.partition(" - ")
+            point = before.split()[4].replace("\\040", " ")
+            if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+                best, kind = point, after.split()[0]
+    return kind
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn what sqlite3 raises into cronguard's own failures."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise LedgerUnavailable(f"the ledger {where} is locked by another process") from None
+        if "not a database" in text or "malformed" in text:
+            raise CronguardError(f"{where} is not an SQLite database; move it away, or name another file") from None
+        if "readonly" in text or "unable to open" in text:
+            raise CronguardError(
+                f"the ledger {where} cannot be opened for writing; check its owner and mode, or name another file"
+            ) from None
+        raise CronguardError(f"the ledger {where} failed: {text}") from None
+
+
+def _lock_within(lock: int, limit: float, where: str) -> None:
+    give_up_at = time.monotonic() + limit
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if time.monotonic() > give_up_at:
+            raise LedgerUnavailable(f"the ledger {where} is locked by another process")
+        time.sleep(random.uniform(0.001, 0.01))  # noqa: S311  jitter, not a secret
+
+
+def _run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Statement by statement: executescript would commit first, and the steps belong to one transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
+    names = (column[0] for column in cursor.description)
+    return {name: _read(name, value) for name, value in zip(names, values, strict=True)}
+
+
+def _read(name: str, value: Any) -> Any:
+    return EPOCH + value * MICROSECOND if name in INSTANTS and value is not None else value
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value - EPOCH) // MICROSECOND
+    return value // MICROSECOND if isinstance(value, timedelta) else value

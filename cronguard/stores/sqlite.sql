@@ -1,0 +1,137 @@
+-- Every statement of the SQLite ledger, by name: the same names as in postgres.sql, where this store needs them.
+-- Rules are not here: they are in domain/. :now is this host's clock, in microseconds since the epoch, UTC.
+-- No RETURNING, no FILTER: SQLite 3.24 is enough.
+
+-- name: begin_look
+begin
+
+-- name: begin_page
+-- At once a writer: a read that turns into a write later would fail instead of waiting.
+begin immediate
+
+-- name: has_schema
+select count(*) as there from sqlite_master where type = 'table' and name = 'schema_version'
+
+-- name: create_schema
+create table schema_version (
+  version    integer primary key,
+  min_reader integer not null, -- the oldest schema a client must know to write here
+  applied_at integer not null
+)
+
+-- name: commit
+commit
+
+-- name: schema
+select version, min_reader from schema_version order by version desc limit 1
+
+-- name: add_job
+insert into job (key, token) values (:key, 0) on conflict (key) do nothing
+
+-- name: read_job
+select * from job where key = :key
+
+-- name: read_leases
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+  from lease where key = :key
+
+-- name: read_runs
+-- The period asked for, and the periods that somebody has a lease of.
+select r.*
+  from run r
+ where r.key = :key
+   and (r.period = :period or r.period in (select l.period from lease l where l.key = :key))
+
+-- name: note_skip
+insert into skip (key, period, reason, seen_at, host, pid)
+values (:key, :period, :reason, :seen_at, :host, :pid)
+
+-- name: save_job
+update job
+   set token = :token, cadence = :cadence, zone = :zone, schedule = :schedule,
+       last_period = :last_period, last_started_at = :last_started_at
+ where key = :key
+
+-- name: save_run
+insert into run
+       (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
+        holder, host, pid, period_start, period_end, zone, cadence, source, slot,
+        started_at, finished_at, complete_by, exit_code, signal)
+values (:key, :period, :state, :lane, :attempt, :failures, :recoveries, :attempts_allowed,
+        :recoveries_allowed, :token, :holder, :host, :pid, :period_start, :period_end, :zone,
+        :cadence, :source, :slot, :started_at, :finished_at, :complete_by, :exit_code, :signal)
+on conflict (key, period) do update
+   set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
+       recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
+       recoveries_allowed = excluded.recoveries_allowed, token = excluded.token, holder = excluded.holder,
+       host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
+       finished_at = excluded.finished_at, complete_by = excluded.complete_by,
+       exit_code = excluded.exit_code, signal = excluded.signal
+
+-- name: open_attempt
+insert into attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
+values (:key, :token, :period, :attempt, :holder, :host, :pid, :requested_by, :started_at)
+
+-- name: close_attempt
+-- Written once; only "lost" may still give way, to what the late holder saw of its own command.
+update attempt
+   set outcome = :outcome, finished_at = coalesce(finished_at, :finished_at), exit_code = :exit_code,
+       signal = :signal, note = coalesce(:note, note)
+ where key = :key and token = :token and (outcome is null or outcome = 'lost')
+
+-- name: take_lease
+insert into lease (key, lane, period, token, holder, host, pid, lease_until)
+values (:key, :lane, :period, :token, :holder, :host, :pid, :lease_until)
+
+-- name: drop_lease
+delete from lease where key = :key and lane = :lane and token = :token and holder = :holder
+
+-- name: beat
+update lease
+   set lease_until = min(:now + :lease_for, coalesce(:at_most, :now + :lease_for))
+ where key = :key and lane = :lane and token = :token and holder = :holder
+
+-- name: beat_answer
+select lease_until, stop_requested, :now as now
+  from lease where key = :key and lane = :lane and token = :token and holder = :holder
+
+-- name: history_of_key
+select r.*,
+       (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       :now as now
+  from run r
+ where r.key = :key
+ order by r.started_at desc
+ limit :limit
+
+-- name: history
+select r.*,
+       (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       :now as now
+  from run r
+ order by r.started_at desc
+ limit :limit
+
+-- name: show
+select r.*,
+       (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
+       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
+         as lease_until,
+       :now as now
+  from run r
+ where r.key = :key and (:period is null or r.period = :period)
+ order by r.started_at desc
+ limit 1
+
+-- name: attempts_of_run
+select * from attempt where key = :key and period = :period order by token
+
+-- name: skips_of_run
+select * from skip where key = :key and period = :period order by id desc limit :limit
+
+-- name: record_migration
+insert into schema_version (version, min_reader, applied_at) values (:version, :min_reader, :now)

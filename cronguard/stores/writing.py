@@ -1,0 +1,21 @@
+"""A change as a list of statements, in the order that both stores write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cronguard.domain.run import Change
+from cronguard.stores import rows
+
+
+def writes_of(change: Change) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(statement name, parameters): leases go before runs, and are dropped before they are taken."""
+    yield from (("drop_lease", rows.lease_row(lease)) for lease in change.dropped)
+    if change.job:
+        yield "save_job", rows.job_row(change.job)
+    yield from (("close_attempt", rows.end_row(end)) for end in change.closed)
+    yield from (("save_run", rows.run_row(run)) for run in change.runs)
+    yield from (("open_attempt", rows.attempt_row(attempt)) for attempt in change.opened)
+    yield from (("take_lease", rows.lease_row(lease)) for lease in change.taken)
+    yield from (("note_skip", rows.skip_row(skip)) for skip in change.skips)

@@ -1,0 +1,1 @@
+"""The tests of cronguard: real stores, real processes, no mocks of our own rooms."""

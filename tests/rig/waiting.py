@@ -1,0 +1,44 @@
+"""Waiting, always with a limit: the only sleep in the tests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], within: float = 10.0, every: float = 0.02, saying: str = "") -> T:
+    """Ask `condition` until it answers something true, and return that; AssertionError at the limit."""
+    limit = time.monotonic() + within
+    while not (answer := condition()):
+        if time.monotonic() >= limit:
+            raise AssertionError(f"not within {within:g} s: {saying or condition}")
+        time.sleep(every)
+    return answer
+
+
+def in_background(work: Callable[[], T]) -> Future[T]:
+    """Start it in a thread that may hang for ever; ask the future with `result(seconds)`."""
+    future: Future[T] = Future()
+
+    def body() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=body, daemon=True).start()
+    return future
+
+
+def still_waits(future: Future[T], for_seconds: float = 1.0) -> bool:
+    """Whether the work in the background is still not over after that long."""
+    try:
+        future.result(for_seconds)
+    except TimeoutError:
+        return not future.done()
+    return False
