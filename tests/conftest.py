@@ -6,11 +6,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from cronguard.ports import Store
+from cronguard.stores import open_store
+from cronguard.stores.dsn import parse_dsn
+from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
@@ -97,3 +103,70 @@ def pgbouncer() -> Iterator[Callable[..., PgBouncer]]:
 
 
 # --- The product: fixtures for cronguard itself go below this line ----------------------------------------------------
+
+
+@pytest.fixture
+def bare_guard(tmp_path: Path) -> Iterator[Guard]:
+    """cronguard with nothing configured but a home of its own."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8", "TZ": "UTC"}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    guard = Guard(tmp_path / "work", environment)
+    yield guard
+    guard.clean_up()
+
+
+@pytest.fixture
+def sqlite_guard(bare_guard: Guard, tmp_path: Path) -> Guard:
+    """cronguard on a ledger of this host."""
+    return bare_guard.with_env(CRONGUARD_STATE_DIR=str(tmp_path / "state"))
+
+
+@pytest.fixture
+def postgres_guard(bare_guard: Guard, tmp_path: Path, database: Database) -> Guard:
+    """cronguard on a ledger in Postgres, initialised."""
+    guard = bare_guard.with_env(CRONGUARD_DSN=database.dsn, CRONGUARD_STATE_DIR=str(tmp_path / "state"))
+    assert guard.run("init").code == 0
+    return guard
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def guard(request: pytest.FixtureRequest) -> Guard:
+    """cronguard on each ledger in turn."""
+    found: Guard = request.getfixturevalue(f"{request.param}_guard")
+    return found
+
+
+class Clock:
+    """A ledger's clock that the test moves by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 30, 6, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **duration: float) -> datetime:
+        self.now += timedelta(**duration)
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Callable[[], Store]:
+    """`make_store()`: one more store on the same ledger, all by the same hand-moved clock; each kind in turn."""
+    if request.param == "sqlite":
+        address = parse_dsn(f"sqlite://{tmp_path}/ledger.db")
+    else:
+        address = parse_dsn(request.getfixturevalue("database").dsn)
+    open_store(address, clock=clock).migrate()
+    return lambda: open_store(address, clock=clock)
+
+
+@pytest.fixture
+def store(make_store: Callable[[], Store]) -> Store:
+    return make_store()

@@ -5,8 +5,14 @@ Only here are settings, services and stores put together.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -23,7 +29,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: stable for the documentation, and it does not load rich
     pretty_exceptions_enable=False,
     add_completion=False,  # completions are static files; see completions/
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run_command.add_to(app)
@@ -31,44 +36,57 @@ ledger_commands.add_to(app)
 
 
 @app.callback(invoke_without_command=True)
-def cronguard(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def cronguard(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", show_default=False),
+) -> None:
     if version:
         from importlib.metadata import version as version_of  # noqa: PLC0415  slow, and only for this
 
         typer.echo(f"cronguard {version_of('cronguard')}")
         raise typer.Exit
+    if context.invoked_subcommand is None:  # in a crontab a slip: it must not look like a success
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(CRONGUARD_FAILED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run cronguard; the exit code. Whatever goes wrong is one line on stderr."""
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        return int(app(args=argv, standalone_mode=False) or 0)
+        return int(app(args=argv, prog_name="cronguard", standalone_mode=False) or 0)
     except CronguardError as error:
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        return SIGNALLED + 2
+        return SIGNALLED + signal.SIGINT
     except BrokenPipeError:
         _forget_stdout()
-        return SIGNALLED + 13
+        return SIGNALLED + signal.SIGPIPE
     except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        complain(_usage(error))
+        complain(_usage(error, argv) if hasattr(error, "format_message") else _unforeseen(error))
+        _forget_stdout()
         return CRONGUARD_FAILED
 
 
-def _usage(error: Exception) -> str:
+def _usage(error: Any, argv: Sequence[str]) -> str:
     """A usage error of the command line library, which carries its own copy of click: told by its shape."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "cronguard"
-    message: str = error.format_message()  # type: ignore[attr-defined]
-    message = message[:1].lower() + message[1:].rstrip(".")
-    return f"{message}; see {path} --help"
+    known = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    path = f"cronguard {argv[0]}" if argv and argv[0] in known else "cronguard"
+    message: str = error.format_message()
+    return f"{message[:1].lower()}{message[1:].rstrip('.')}; see {path} --help"
+
+
+def _unforeseen(error: Exception) -> str:
+    """Where it happened, for a report; what it says only if it comes from the system, since it could be a secret."""
+    if isinstance(error, OSError):
+        return ": ".join(filter(None, (str(error.filename or ""), error.strerror or type(error).__name__)))
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    places = " < ".join(f"{Path(frame.filename).stem}:{frame.lineno}" for frame in reversed(frames))
+    return f"internal error, please report it: {type(error).__name__} at {places}"
 
 
 def _forget_stdout() -> None:
-    """The reader is gone: keep the interpreter from complaining when it flushes at exit."""
-    import os  # noqa: PLC0415
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What could not be written stays unwritten: keep the interpreter from trying, and complaining, at exit."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,6 @@ from cronguard.cli.tell import why_skipped
 from cronguard.domain.claim import Claim, Skipped
 from cronguard.domain.run import Sight
 from cronguard.domain.text import format_instant
-from cronguard.errors import BadInput
 from cronguard.render import print_pairs
 from cronguard.services.ledger import Verdict
 from cronguard.settings import Settings
@@ -19,8 +18,6 @@ SECRETS = ("dsn",)
 
 
 def explain(verdict: Verdict, sight: Sight, settings: Settings, argv: Sequence[str], ledger: str) -> None:
-    if not argv:
-        raise BadInput("there is no command; type: cronguard run --key KEY --dry-run -- CMD [ARG…]")
     print_pairs([*_verdict(verdict, argv, ledger), *_period(verdict.claim), *_holders(sight)])
     print_pairs([("SETTING", "VALUE  (WHERE IT WAS SET)"), *_settings(settings)])
 

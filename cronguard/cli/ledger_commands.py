@@ -38,7 +38,7 @@ def init(
 def history(
     context: typer.Context,
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this job.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="How many runs, newest first.")] = 20,
+    limit: Annotated[str, typer.Option("-n", "--limit", metavar="N", help="How many runs, newest first.")] = "20",
     json: Json = False,
     dsn: Dsn = None,
     dsn_file: DsnFile = None,

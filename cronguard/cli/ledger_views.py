@@ -6,11 +6,12 @@ from typing import Any
 
 from cronguard.cli.opening import address_of, opened
 from cronguard.cli.tell import remark
-from cronguard.domain.run import parse_key
+from cronguard.domain.run import parse_key, parse_name
 from cronguard.errors import BadInput
 from cronguard.render import print_text, show_history, show_run
 from cronguard.services.reading import history_of, record_of
 from cronguard.settings import gather
+from cronguard.settings.parsers import positive, utf8
 from cronguard.stores import schema_script
 
 
@@ -29,17 +30,26 @@ def print_sql(options: dict[str, Any]) -> int:
     return 0
 
 
-def history(options: dict[str, Any], key: str | None, limit: int, *, as_json: bool) -> int:
+def history(options: dict[str, Any], key: str | None, limit: str, *, as_json: bool) -> int:
+    which, how_many = parse_key(utf8(key)) if key is not None else None, _limit(limit)
     with opened(gather(options)) as it:
-        show_history(history_of(it.ledger, it.spool, parse_key(key) if key else None, limit), as_json=as_json)
+        show_history(history_of(it.ledger, it.spool, which, how_many), as_json=as_json)
     return 0
 
 
 def show(options: dict[str, Any], key: str, period: str | None, *, as_json: bool) -> int:
+    key, period = parse_key(utf8(key)), parse_name(utf8(period), "period") if period is not None else None
     with opened(gather(options)) as it:
-        record = record_of(it.ledger, it.spool, parse_key(key), period)
+        record = record_of(it.ledger, it.spool, key, period)
     if record is None:
         which = f"{key} {period}" if period else key
         raise BadInput(f"the ledger at {it.store.name} has no run of {which}; see: cronguard history")
     show_run(record, as_json=as_json)
     return 0
+
+
+def _limit(text: str) -> int:
+    try:
+        return positive(text)
+    except BadInput as error:
+        raise BadInput(f"-n: {error}") from None

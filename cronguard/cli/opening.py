@@ -15,10 +15,10 @@ from cronguard.process.signals import Signals
 from cronguard.services.ledger import Ledger
 from cronguard.services.run import run
 from cronguard.settings import Settings, gather
-from cronguard.settings.order import firing_of, order_of
+from cronguard.settings.order import order_of
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
 from cronguard.stores import open_store
-from cronguard.stores.dsn import Address, parse_dsn
+from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
 
 BEATS_OUTLAST = 3  # one try of a beat may take this fraction of a lease, so that another fits in
@@ -40,7 +40,7 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     started_at = boottime()
     settings = gather(options)
     order = order_of(settings, argv, started_at)
-    with opened(settings) as it:
+    with opened(settings) as it, _naming(_period_place(settings)):
         it.signals.install()
         return run(order, it.ledger, it.spool, it.signals, SayOnStderr())
 
@@ -51,8 +51,8 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
 
     started_at = boottime()
     settings = gather(options)
-    firing = firing_of(settings, started_at)
-    with opened(settings) as it:
+    firing = order_of(settings, argv, started_at).firing
+    with opened(settings) as it, _naming(_period_place(settings)):
         verdict, sight = it.ledger.preview(firing)
         explain(verdict, sight, settings, argv, it.store.name)
     return 0
@@ -61,8 +61,9 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
 @contextmanager
 def opened(settings: Settings) -> Iterator[Opened]:
     """The configured ledger, closed again afterwards."""
-    address = address_of(settings)
-    store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings))
+    address, origin = _located(settings)
+    with _naming(origin):
+        store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings))
     signals = Signals()
     ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause)
     try:
@@ -72,15 +73,34 @@ def opened(settings: Settings) -> Iterator[Opened]:
 
 
 def address_of(settings: Settings) -> Address:
-    """Where the ledger is; says so when its password can be read by everybody on this host."""
+    return _located(settings)[0]
+
+
+def _located(settings: Settings) -> tuple[Address, str]:
+    """Where the ledger is, and where that was set; says so when everybody on this host can read its password."""
     dsn, origin = dsn_of(settings)
-    try:
-        address = parse_dsn(dsn or local_ledger(settings))
-    except BadInput as error:
-        raise BadInput(f"{origin}: {error}") from None
+    if dsn is None:
+        return local_address(local_ledger(settings)), origin
+    with _naming(origin):
+        address = parse_dsn(dsn)
     if address.has_password and origin == "--dsn":
         warn("everybody on this host can read the password in --dsn (ps); use CRONGUARD_DSN or CRONGUARD_DSN_FILE")
-    return address
+    return address, origin
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Whatever makes no sense in here was set at this place."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}" if place else str(error)) from None
+
+
+def _period_place(settings: Settings) -> str:
+    """Once all settings are read, only a period can still make no sense: the key's calendar had to be known first."""
+    asked = (settings.setting(name) for name in ("period", "scheduled_at", "job_name"))
+    return next((setting.place for setting in asked if setting.is_set), "")
 
 
 def _answer_within(settings: Settings) -> float:

@@ -24,7 +24,6 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=EPILOG,
         options_metavar="--key KEY [OPTIONS]",
-        no_args_is_help=True,
         context_settings={"allow_interspersed_args": False},
     )(run)
 

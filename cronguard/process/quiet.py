@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from contextlib import suppress
 from typing import IO
@@ -20,9 +19,9 @@ class HeldBack:
 
     def print(self) -> None:
         """Pass both streams on, bytes unchanged."""
-        for source, target in ((self._stdout, sys.stdout), (self._stderr, sys.stderr)):
+        for source, target in ((self._stdout, 1), (self._stderr, 2)):
             with suppress(OSError):  # the reader is gone: there is nobody to tell
-                _copy(source, target.fileno())
+                _copy(source, target)
 
     def forget(self) -> None:
         """Start again with nothing, for the next try."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from cronguard.domain.claim import Granted
@@ -11,7 +12,7 @@ from cronguard.domain.text import format_instant
 def facts_of(held: Granted) -> dict[str, str]:
     """The run's facts by name; the same for a scheduled run and for a rerun by hand of the same period."""
     run = held.run
-    return {
+    facts = {
         "key": run.key,
         "period": run.period,
         "period_start": format_instant(run.period_start) if run.period_start else "",
@@ -22,6 +23,7 @@ def facts_of(held: Granted) -> dict[str, str]:
         "holder": held.lease.holder.id,
         "complete_by": format_instant(run.complete_by) if run.complete_by else "never",
     }
+    return {name: os.fsdecode(fact.encode()) for name, fact in facts.items()}  # UTF-8 also where the locale is not
 
 
 def environment_of(held: Granted, inherited: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -19,6 +20,7 @@ from cronguard.domain.calendar import changes
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
+from cronguard.errors import BadInput
 from cronguard.ports import Beat, Store
 from cronguard.process.clock import boottime, host_now
 from cronguard.services.firing import Firing
@@ -140,11 +142,21 @@ class _Question:
         """Guess the period on the host's clock and look; look again if the ledger's clock says another."""
         sent_at = boottime()
         elapsed = timedelta(seconds=sent_at - self._firing.started_at)
-        guess = self._claim or self._firing.claim(Sight(host_now()), host_now() - elapsed)
-        foregone = self._firing.foregone(guess.calendar, guess.chosen, elapsed) if noting else None
-        sight = self._store.look(guess.key, guess.period, foregone)
+        guess = self._claim or self._guess(elapsed)
+        if guess is None:
+            sight = self._store.look(self._firing.key, "")
+        else:
+            foregone = self._firing.foregone(guess.calendar, guess.chosen, elapsed) if noting else None
+            sight = self._store.look(guess.key, guess.period, foregone)
         claim = self._claim = self._claim or self._firing.claim(sight, sight.now - elapsed)
-        return claim, sight if claim.period == guess.period else self._store.look(claim.key, claim.period)
+        right = guess is not None and claim.period == guess.period
+        return claim, sight if right else self._store.look(claim.key, claim.period)
+
+    def _guess(self, elapsed: timedelta) -> Claim | None:
+        """None where only the ledger can tell: its clock, or the calendar that the key has stored."""
+        with suppress(BadInput):
+            return self._firing.claim(Sight(host_now()), host_now() - elapsed)
+        return None
 
     def _refused_by_result(self, claim: Claim, sight: Sight) -> tuple[Skipped, Change] | None:
         """How this run ended is known on this host, but the ledger would not take it: it is not run again here."""

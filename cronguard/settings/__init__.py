@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cronguard.errors import BadInput
 from cronguard.settings.knobs import BY_NAME, GIVEN_TO_THE_COMMAND, INSIDE_A_RUN, KNOBS, Knob
+from cronguard.settings.parsers import utf8
 
 if TYPE_CHECKING:
     from cronguard.settings.config_file import ConfigFile, Said
@@ -29,9 +30,23 @@ class Setting:
     text: str | None
     origin: str
 
+    knob: Knob
+
     @property
     def is_set(self) -> bool:
         return self.origin != BUILT_IN
+
+    @property
+    def place(self) -> str:
+        """Where a person goes to change it: the option, the variable, or file, line and name."""
+        is_named = self.origin in (self.knob.option, self.knob.variable)
+        return self.origin if is_named else f"{self.origin}, {self.knob.name}"
+
+    @property
+    def rank(self) -> int:
+        """How near to this invocation it was set: 0 by its option, 1 by its variable, 2 elsewhere."""
+        nearest = (self.knob.option, self.knob.variable)
+        return nearest.index(self.origin) if self.origin in nearest else len(nearest)
 
 
 class Settings(Mapping[str, Any]):
@@ -53,6 +68,11 @@ class Settings(Mapping[str, Any]):
     def setting(self, name: str) -> Setting:
         return self._settings[name]
 
+    def places(self, *names: str) -> str:
+        """Where these were set, as the beginning of a message; nothing where none of them was."""
+        found = [setting.place for name in names if (setting := self._settings[name]).is_set]
+        return ", ".join(found) + ": " if found else ""
+
 
 def gather(options: Mapping[str, str | bool | None], environment: Mapping[str, str] | None = None) -> Settings:
     """Read every knob from where it is set first; raises BadInput, naming the place and what to type instead."""
@@ -73,11 +93,25 @@ class _Sources:
 
     def first(self, knob: Knob) -> tuple[str | None, str]:
         option = self._options.get(knob.name)
-        if option is not None and option is not False:
-            return ("true" if option is True else option), knob.option
+        if isinstance(option, str):
+            return _readable(_value(option, knob), knob), knob.option
+        if option:
+            return "true", knob.option
         if self._inside_a_run and knob.name in GIVEN_TO_THE_COMMAND:
             return None, BUILT_IN
-        return self._environment.get(knob.variable) or None, knob.variable
+        variable = self._environment.get(knob.variable)
+        return _readable(variable, knob) if variable else None, knob.variable
+
+
+def _value(option: str, knob: Knob) -> str:
+    """An option's value, unless it was left out, so that the next option was taken for it (--key $EMPTY -- CMD)."""
+    if option.startswith("--"):
+        raise BadInput(f"{knob.option} has no value: {option!r} follows it; write {knob.option} {knob.metavar}")
+    return option
+
+
+def _readable(text: str, knob: Knob) -> str:
+    return text if knob.is_path else utf8(text)
 
 
 def _setting(knob: Knob, said: _Sources, config: ConfigFile | None, key: str | None) -> Setting:
@@ -87,15 +121,16 @@ def _setting(knob: Knob, said: _Sources, config: ConfigFile | None, key: str | N
         text, origin = (found.value, found.origin) if found else (None, BUILT_IN)
     if text is None:
         text, origin = knob.default, BUILT_IN
-    return Setting(None if text is None else _parsed(knob, text, origin), text, origin)
+    return _parsed(Setting(None, text, origin, knob))
 
 
-def _parsed(knob: Knob, text: str, origin: str) -> Any:
+def _parsed(setting: Setting) -> Setting:
+    if setting.text is None:
+        return setting
     try:
-        return knob.parse(text)
+        return replace(setting, value=setting.knob.parse(setting.text))
     except BadInput as error:
-        place = origin if origin in (knob.option, knob.variable) else f"{origin}, {knob.name}"
-        raise BadInput(f"{place}: {error}") from None
+        raise BadInput(f"{setting.place}: {error}") from None
 
 
 def _config(said: _Sources, environment: Mapping[str, str]) -> ConfigFile | None:
@@ -117,9 +152,12 @@ def _places(environment: Mapping[str, str]) -> list[Path]:
 def _is_there(path: Path) -> bool:
     """A file that may not even be looked at counts as there: reading it will say why, instead of passing it over."""
     try:
-        return path.exists()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError:
         return True
+    return True
 
 
 __all__ = ["BUILT_IN", "Said", "Setting", "Settings", "gather"]

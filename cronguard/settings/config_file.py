@@ -95,11 +95,18 @@ def _unknown(path: Path, lines: list[str], section: list[str], name: str, known:
 
 
 def _line_of(lines: list[str], section: list[str], name: str) -> int:
-    """Where a name is set, for the message: tomllib does not tell. The first line that fits, below its header."""
+    """Where a name is set, for the message: tomllib does not tell. The first line that fits, below its header.
+
+    A line of its own comes before one that it shares with others: `jobs.nightly.lease = …`, `{ lease = … }`.
+    """
     header = re.compile(r"^\s*\[\s*" + r"\s*\.\s*".join(_bare_or_quoted(part) for part in section) + r"\s*\]")
-    setting = re.compile(rf"^\s*(?:\[+[^\]]*)?{_bare_or_quoted(name)}\s*[=\].]")
     start = next((number for number, line in enumerate(lines) if section and header.match(line)), 0)
-    return next((n for n, line in enumerate(lines[start:], start + 1) if setting.match(line)), start + 1)
+    for before in (r"\s*(?:\[+[^\]]*)?", r"[^#]*[\s.{,]"):
+        setting = re.compile(rf"{before}{_bare_or_quoted(name)}\s*[=\].]")
+        found = next((n for n, line in enumerate(lines[start:], start + 1) if setting.match(line)), None)
+        if found:
+            return found
+    return start + 1
 
 
 def _bare_or_quoted(name: str) -> str:

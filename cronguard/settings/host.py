@@ -29,7 +29,8 @@ def host_zone(environment: Mapping[str, str]) -> ZoneInfo:
 def person(environment: Mapping[str, str]) -> str:
     """Who asks, for the ledger: user@host; the uid where it has no name."""
     user = environment.get("SUDO_USER") or environment.get("USER") or environment.get("LOGNAME")
-    return f"{user or f'uid {os.getuid()}'}@{host_name()}"
+    name = f"{user or f'uid {os.getuid()}'}@{host_name()}"
+    return name.encode(errors="backslashreplace").decode()  # a name that is no text must not be what fails
 
 
 def _linked_zone() -> str:

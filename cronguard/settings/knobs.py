@@ -37,6 +37,10 @@ class Knob:
     def is_flag(self) -> bool:
         return self.parse is read.flag
 
+    @property
+    def is_path(self) -> bool:
+        return self.parse is read.path
+
 
 KNOBS: tuple[Knob, ...] = (
     # which run
@@ -45,7 +49,7 @@ KNOBS: tuple[Knob, ...] = (
         "every", read.cadence, "cadence: minute, hour, day, week, month, quarter, year, 15m, or run (day)",
         metavar="CADENCE",
     ),
-    Knob("schedule", read.text, "cron expression: the period is that of the nominal tick", metavar="CRON"),
+    Knob("schedule", read.schedule, "cron expression: the period is that of the nominal tick", metavar="CRON"),
     Knob("tz", read.zone, "IANA time zone of the calendar (the key's, else this host's)", metavar="ZONE"),
     Knob("period", read.text, "run this period: a label, current or previous", metavar="PERIOD", per_job=False),
     Knob(
@@ -75,17 +79,17 @@ KNOBS: tuple[Knob, ...] = (
     Knob("stop_grace", read.duration, "between asking the command to stop and killing it", "8s", "DURATION"),
     # the command
     Knob("skip_exit", read.exit_code, "exit code where nothing was to be done", "0", "N"),
-    Knob("expand", read.flag, "replace {period}, {period_start}, {period_end}, {key}, {token} in the arguments", "false"),
+    Knob("expand", read.flag, "replace {period}, {period_start}, {period_end}, {key}, {token} in arguments", "false"),
     Knob("quiet", read.flag, "hold the output back and print it only if the command fails", "false"),
     # the ledger
     Knob(
         "dsn", read.text, "the ledger: postgresql://… or sqlite:///path (a file in the state directory)",
         metavar="DSN", per_job=False,
     ),
-    Knob("dsn_file", read.text, "a file that holds the DSN, such as a mounted secret", metavar="FILE", per_job=False),
-    Knob("state_dir", read.text, "where the local ledger and undelivered results lie", metavar="DIR", per_job=False),
+    Knob("dsn_file", read.path, "a file that holds the DSN, such as a mounted secret", metavar="FILE", per_job=False),
+    Knob("state_dir", read.path, "where the local ledger and undelivered results lie", metavar="DIR", per_job=False),
     Knob("db_wait", read.duration, "how long to try to reach the ledger before giving up with 75", "30s", "DURATION"),
-    Knob("config", read.text, "the configuration file, instead of the usual places", metavar="FILE", per_job=False),
+    Knob("config", read.path, "the configuration file, instead of the usual places", metavar="FILE", per_job=False),
 )  # fmt: skip
 
 BY_NAME: dict[str, Knob] = {knob.name: knob for knob in KNOBS}

@@ -47,10 +47,12 @@ def firing_of(settings: Settings, started_at: float) -> Firing:
 
 def _job_spec(settings: Settings) -> JobSpec:
     if settings["force"] and not settings["rerun"]:
-        raise BadInput("--force goes with --rerun; type both to run a period that has succeeded")
+        raise BadInput(
+            settings.places("force") + "--force goes with --rerun; type both to run a period that has succeeded"
+        )
     return JobSpec(
         key=settings["key"],
-        terms=LeaseTerms.of(settings["lease"], settings["stop_grace"], settings["beat_every"]),
+        terms=_terms(settings),
         complete_by=settings["complete_by"],
         start_by=settings["start_by"],
         exclusive=settings["exclusive"],
@@ -60,6 +62,13 @@ def _job_spec(settings: Settings) -> JobSpec:
         force=settings["force"],
         requested_by=person(settings.environment) if settings["rerun"] else None,
     )
+
+
+def _terms(settings: Settings) -> LeaseTerms:
+    try:
+        return LeaseTerms.of(settings["lease"], settings["stop_grace"], settings["beat_every"])
+    except BadInput as error:
+        raise BadInput(settings.places("lease", "beat_every", "stop_grace") + str(error)) from None
 
 
 def _calendar(settings: Settings) -> CalendarAsked:

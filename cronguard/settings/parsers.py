@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -18,7 +19,19 @@ _NO = ("false", "no", "off", "0")
 
 
 def text(value: str) -> str:
+    """Whatever is written; nothing at all is a slip ("$UNSET"), and to pass it over would guard something else."""
+    if not value:
+        raise BadInput("it is empty; write a value, or leave it out")
     return value
+
+
+def path(value: str) -> str:
+    return text(value)
+
+
+def utf8(value: str) -> str:
+    """The same bytes are the same name on every host, whatever its locale: what came in is read again as UTF-8."""
+    return os.fsencode(value).decode("utf-8", "surrogateescape")
 
 
 def key(value: str) -> str:
@@ -33,6 +46,15 @@ def zone(value: str) -> ZoneInfo:
     from cronguard.domain.zone import parse_zone  # noqa: PLC0415  difflib, for the nearest name
 
     return parse_zone(value)
+
+
+def schedule(value: str) -> str:
+    """The expression itself: which instants it means depends on a zone that only the ledger may know."""
+    if value != "none":
+        from cronguard.domain.schedule import Schedule  # noqa: PLC0415  cronsim, only where there is a schedule
+
+        Schedule.parse(value, ZoneInfo("UTC"))
+    return value
 
 
 def instant(value: str) -> datetime:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,12 +14,12 @@ ORCHESTRATORS = ("KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI", "NOMAD
 
 
 def dsn_of(settings: Settings) -> tuple[str | None, str]:
-    """The DSN as it was set, and where; None for the built-in ledger on this host."""
+    """The DSN as it was set nearest to this invocation, and where; None for the built-in ledger on this host."""
     dsn, file = settings.setting("dsn"), settings.setting("dsn_file")
+    if file.value and not (dsn.value and dsn.rank <= file.rank):
+        return _secret_in(Path(file.value), file.place), file.place
     if dsn.value:
-        return dsn.value, dsn.origin
-    if file.value:
-        return _secret_in(Path(file.value), file.origin), file.origin
+        return dsn.value, dsn.place
     _refuse_host_only(settings.environment)
     return None, dsn.origin
 
@@ -59,12 +58,13 @@ def state_dir(settings: Settings) -> Path:
     base = environment.get("XDG_STATE_HOME") or (environment.get("HOME") and environment["HOME"] + "/.local/state")
     if not base:
         raise BadInput("HOME is not set, so there is no place for the ledger; set CRONGUARD_STATE_DIR or CRONGUARD_DSN")
-    return Path(base) / "cronguard"
+    return Path(base).absolute() / "cronguard"
 
 
 def spool_folders(settings: Settings) -> list[Path]:
     """Where undelivered results may lie, best place first: a container's disk may be read-only but for /tmp."""
-    fallback = Path(tempfile.gettempdir()) / f"cronguard-{os.geteuid()}" / "spool"
+    temporary = settings.environment.get("TMPDIR") or "/tmp"  # noqa: S108  only its owner's files in it are read
+    fallback = Path(temporary).absolute() / f"cronguard-{os.geteuid()}" / "spool"
     try:
         return [state_dir(settings) / "spool", fallback]
     except BadInput:
@@ -72,5 +72,5 @@ def spool_folders(settings: Settings) -> list[Path]:
 
 
 def local_ledger(settings: Settings) -> str:
-    """The built-in ledger, as a DSN."""
-    return f"sqlite://{state_dir(settings)}/ledger.db"
+    """The path of the built-in ledger."""
+    return str(state_dir(settings) / "ledger.db")

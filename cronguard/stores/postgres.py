@@ -17,7 +17,7 @@ from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
 from cronguard.errors import LedgerRefused
 from cronguard.ports import Beat, Foregone
 from cronguard.stores import rows, schema
-from cronguard.stores.postgres_connection import Row, connect
+from cronguard.stores.postgres_connection import Row, check, connect
 from cronguard.stores.postgres_errors import translated
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
@@ -46,6 +46,7 @@ class PostgresStore:
     def __init__(
         self, dsn: str, name: str, key: str, answer_within: float, clock: Callable[[], datetime] | None = None
     ) -> None:
+        check(dsn)
         self.name = name
         self._answer_within = answer_within
         self._dsn = dsn

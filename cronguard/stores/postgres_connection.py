@@ -11,6 +11,8 @@ from psycopg.conninfo import conninfo_to_dict  # noqa: TID253
 from psycopg.rows import dict_row  # noqa: TID253
 from psycopg.types.string import TextLoader  # noqa: TID253
 
+from cronguard.errors import BadInput
+
 Row = dict[str, Any]
 
 # Each only where the DSN or libpq's own environment says nothing. No `options`: poolers refuse it.
@@ -32,6 +34,14 @@ class ImpatientConnection(psycopg.Connection[Row]):
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
         return super().wait(_bounded(gen, self.answer_within), *args, **kwargs)
+
+
+def check(dsn: str) -> None:
+    """Raise BadInput for what libpq could not even read; its own words would show the DSN."""
+    try:
+        conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        raise BadInput("the DSN is malformed; a libpq string is written like: host=db dbname=ops user=app") from None
 
 
 def connect(dsn: str, application: str, answer_within: float) -> ImpatientConnection:

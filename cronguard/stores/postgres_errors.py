@@ -25,11 +25,9 @@ _FINAL = (
     (re.compile(r'database "[^"]*" does not exist', re.I), "there is no such database"),
     (re.compile(r'role "[^"]*" does not exist', re.I), "there is no such role"),
     (re.compile(r"unsupported startup parameter", re.I), "the pooler refuses a start-up parameter of the DSN"),
-    (
-        re.compile(r"invalid (connection option|URI|port|integer|percent)|missing .= after", re.I),
-        "the DSN is malformed",
-    ),
 )
+# What libpq itself says before it asks any server; its text shows the value, which is none of a log's business.
+_MALFORMED = re.compile(r"invalid (?:connection option|URI|port|percent|\w+ value)|missing .= after|bad value for", re.I)
 _PASSING = (
     (re.compile(r"refused", re.I), "connection refused"),
     (re.compile(r"timeout|timed out", re.I), "no answer in time"),
@@ -67,12 +65,10 @@ def _translate(error: psycopg.Error, where: str) -> CronguardError:
 
 def _without_state(error: psycopg.Error, where: str) -> CronguardError:
     text = str(error)
+    if isinstance(error, psycopg.ProgrammingError) or _MALFORMED.search(text):
+        return CronguardError(f"the DSN of the ledger at {where} has a value that libpq does not take; {_WHERE_TO_SET}")
     passing = next((meaning for pattern, meaning in _PASSING if pattern.search(text)), None)
     final = next((meaning for pattern, meaning in _FINAL if pattern.search(text)), None)
-    if isinstance(error, psycopg.ProgrammingError):
-        return LedgerRefused(
-            f"the ledger at {where} cannot be reached: {final or 'the DSN is malformed'}; {_WHERE_TO_SET}"
-        )
     if final and not passing:
         return LedgerRefused(f"the ledger at {where} cannot be reached: {final}; {_WHERE_TO_SET}")
     return LedgerUnavailable(f"the ledger at {where} cannot be reached: {passing or 'the connection failed'}")

@@ -118,6 +118,16 @@ class SqliteStore:
             connection.execute(self._sql["commit"])
         return before, max(before, schema.VERSION)
 
+    def is_behind(self) -> bool:
+        """An empty file, or an older schema. A database of somebody else's is neither, and is left alone."""
+        if not self._path.exists():
+            return True
+        with self._connection() as connection:
+            if not self._has_schema(connection):
+                return not self._one(connection, "any_table", {})
+            found = self._one(connection, "schema", {})
+            return not found or found["version"] < schema.VERSION
+
     def close(self) -> None:
         """Connections are closed where they were opened."""
 
@@ -196,17 +206,17 @@ class SqliteStore:
 
 
 def open_sqlite(path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> SqliteStore:
-    """The ledger in this file; one that is not there yet is made, with its folder, for its owner alone."""
+    """The ledger in this file, made or brought up to date if need be: on one host nobody else would do it."""
     store = SqliteStore(path, answer_within, clock)
     refuse_network_file_system(path)
-    if not Path(path).exists():
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise CronguardError(
-                f"the ledger {path} cannot be made: {error.strerror}; set CRONGUARD_STATE_DIR to a folder that "
-                "can be written, or CRONGUARD_DSN to a Postgres"
-            ) from None
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CronguardError(
+            f"the ledger {path} cannot be made: {error.strerror}; set CRONGUARD_STATE_DIR to a folder that "
+            "can be written, or CRONGUARD_DSN to a Postgres"
+        ) from None
+    if store.is_behind():
         store.migrate()
     return store
 

@@ -12,6 +12,9 @@ begin immediate
 -- name: has_schema
 select count(*) as there from sqlite_master where type = 'table' and name = 'schema_version'
 
+-- name: any_table
+select name from sqlite_master limit 1
+
 -- name: create_schema
 create table schema_version (
   version    integer primary key,

@@ -29,13 +29,16 @@ class PgBouncer:
         self.den: Den | None = None
 
     def __enter__(self) -> PgBouncer:
-        self.start()
-        return self
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self) -> None:
+    def start(self) -> PgBouncer:
         """Start it and wait until it answers; RuntimeError with its words if it does not start."""
         program = shutil.which("pgbouncer", path=SEARCH)
         if not program:
@@ -46,6 +49,7 @@ class PgBouncer:
         (self.den.path / "pgbouncer.ini").write_text(self._configuration())
         self._process = self.den.popen(program, "pgbouncer.ini")
         wait_until(self._answers, saying="pgbouncer answers")
+        return self
 
     def stop(self) -> None:
         """End it and leave nothing behind."""

@@ -36,9 +36,9 @@ DEFAULTS |= {"shared_buffers": "32MB", "dynamic_shared_memory_type": "mmap", "pa
 @cache
 def _prepared() -> tuple[Path, Path]:
     """The programs and an empty cluster, made once for all servers of this process."""
-    den = Den("pg-template")
+    found, den = find_binaries(), Den("pg-template")
     atexit.register(den.close)
-    binaries, data = usable(find_binaries(), den), den.path / "data"
+    binaries, data = usable(found, den), den.path / "data"
     den.run(binaries / "initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync")
     return binaries, data
 
@@ -47,18 +47,22 @@ class Server:
     """One Postgres with its own files, socket directory and port; `start` it, and `close` it at the end."""
 
     def __init__(self, *, max_connections: int = 100, **settings: object) -> None:
+        self._bin, template = _prepared()
         self.den = Den("pg")
         self.port = free_port()
         self.socket_dir = str(self.den.path)
         self._data = self.den.path / "data"
         self._settings = DEFAULTS | {"max_connections": max_connections} | settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._bin, template = _prepared()
         self.den.run("cp", "-r", template, self._data)
         (self._data / "pg_hba.conf").write_text(HBA)
 
     def __enter__(self) -> Server:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -42,3 +42,8 @@ def still_waits(future: Future[T], for_seconds: float = 1.0) -> bool:
     except TimeoutError:
         return not future.done()
     return False
+
+
+def pause(seconds: float) -> None:
+    """What the product is given to wait with, where a test drives its services without a terminal and signals."""
+    time.sleep(seconds)

@@ -69,6 +69,12 @@ class TestPostgres:
             assert server.execute("show max_connections") == [("17",)]
             assert server.execute("show idle_session_timeout") == [("7s",)]
 
+    def test_tells_why_it_does_not_start_and_leaves_nothing(self) -> None:
+        server = Server(max_connections="many")  # type: ignore[arg-type]
+        with pytest.raises(RuntimeError, match="invalid value for parameter"), server:
+            pass
+        assert not server.den.path.exists()
+
     @pytest.mark.parametrize("mode", ["fast", "immediate"])
     def test_restarts_with_the_same_data_and_port(self, own_postgres: Server, mode: str) -> None:
         name = own_postgres.create_database()
@@ -293,6 +299,10 @@ class TestPgBouncer:
         assert pids
         assert not any(map(alive, pids))
         assert not directory.exists()
+
+    def test_tells_why_it_does_not_start(self, database: Database, pgbouncer: Callable[..., PgBouncer]) -> None:
+        with pytest.raises(RuntimeError, match="did not start"):
+            pgbouncer(database.server, "no such mode")
 
 
 class TestWaiting:

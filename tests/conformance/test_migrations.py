@@ -1,0 +1,113 @@
+"""The schema: made by any number of hosts at once, refused when it is not one that this version may write."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cronguard.errors import SchemaMismatch
+from cronguard.stores import open_store, schema, schema_script
+from cronguard.stores.dsn import parse_dsn
+from cronguard.stores.statements import migrations
+from tests.conftest import Database
+from tests.rig.guard import Guard
+
+
+def test_replicas_that_race_to_create_the_schema_all_succeed(bare_guard: Guard, database: Database) -> None:
+    crowd = [sys.executable, "-m", "tests.rig.crowd", "30", "init"]
+    environment = {**bare_guard.environment, "CRONGUARD_DSN": database.dsn}
+    done = subprocess.run(crowd, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert (done.stdout.split(), done.stderr) == (["0"] * 30, "")
+
+
+def test_replicas_that_race_on_an_empty_host_all_succeed(sqlite_guard: Guard) -> None:
+    crowd = [sys.executable, "-m", "tests.rig.crowd", "30", "run", "--key", "job", "--every", "run",
+             "--exclusive", "period", "--", "true"]  # fmt: skip
+    done = subprocess.run(
+        crowd, env=dict(sqlite_guard.environment), capture_output=True, text=True, timeout=120, check=True
+    )
+    assert (done.stdout.split(), done.stderr) == (["0"] * 30, "")
+    assert len(sqlite_guard.history("job")) == 30
+
+
+def test_init_again_changes_nothing(guard: Guard) -> None:
+    assert [guard.run("init").code for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("key", ["version", "min_reader"])
+def test_schema_from_a_later_version_that_this_one_may_not_write_is_refused(database: Database, key: str) -> None:
+    store = open_store(parse_dsn(database.dsn))
+    store.migrate()
+    with database.connect() as connection:
+        connection.execute("insert into cronguard.schema_version (version, min_reader) values (99, %s)",
+                           [99 if key == "version" else schema.VERSION])  # fmt: skip
+    if key == "version":
+        with pytest.raises(SchemaMismatch, match="needs a newer cronguard"):
+            store.look("job", "x")
+    else:
+        assert store.look("job", "x").job is None  # later, but compatible: an expanding step
+
+
+def test_printed_script_makes_the_same_schema_as_init(database: Database, postgres: object) -> None:
+    other = Database(database.server.create_database(), database.server)
+    open_store(parse_dsn(other.dsn)).migrate()
+    with database.connect() as connection:
+        connection.execute(schema_script("postgres").encode())
+    assert _catalogue(database) == _catalogue(other)
+    database.server.drop_database(other.name)
+
+
+def _catalogue(database: Database) -> list[tuple[object, ...]]:
+    with database.connect() as connection:
+        columns = connection.execute(
+            "select table_name, column_name, data_type, is_nullable, collation_name from information_schema.columns "
+            "where table_schema = 'cronguard' order by 1, 2"
+        ).fetchall()
+        rest = connection.execute(
+            "select c.relname, pg_get_constraintdef(k.oid) from pg_constraint k join pg_class c on c.oid = k.conrelid "
+            "where c.relnamespace = 'cronguard'::regnamespace union all "
+            "select tablename, indexdef from pg_indexes where schemaname = 'cronguard' union all "
+            "select 'version', version::text from cronguard.schema_version order by 1, 2"
+        ).fetchall()
+    return [*columns, *rest]
+
+
+def test_printed_sqlite_script_makes_a_ledger_that_runs(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(schema_script("sqlite"))
+    connection.close()
+    assert open_store(parse_dsn(f"sqlite://{path}")).look("job", "x").job is None
+
+
+def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, bare_guard: Guard) -> None:
+    """The grants that `init --print-sql` tells are enough, and give no right to create or to delete history."""
+    printed = bare_guard.with_env(CRONGUARD_DSN=database.dsn).run("init", "--print-sql").out
+    grants = [line.removeprefix("-- ") for line in printed.splitlines() if re.match(r"-- grant ", line)]
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
+        connection.execute("drop role if exists ops_role")
+        connection.execute("create role ops_role login")
+        connection.execute(printed.encode())
+        connection.execute("\n".join(grants).encode())
+    guard = bare_guard.with_env(CRONGUARD_DSN=database.server.dsn(database.name, user="ops_role"))
+    assert guard.run("run", "--key", "job", "--attempts", "2", "--retry-delay", "1s", "--", "false").code == 1
+    assert guard.run("run", "--key", "job", "--rerun", "--", "true").code == 0
+    assert guard.run("run", "--key", "job", "--", "true").code == 0
+    assert guard.show("job")["skips"] == 1
+    denied = guard.run("init")
+    assert denied.code in (0, 75), denied.err
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
+        connection.execute("drop owned by ops_role; drop role ops_role")
+
+
+def test_every_version_says_who_may_still_write() -> None:
+    for dialect in ("postgres", "sqlite"):
+        versions = [version for version, _ in migrations(dialect)]
+        assert versions == list(range(1, schema.VERSION + 1))
+    assert set(schema.MIN_READER) == set(range(1, schema.VERSION + 1))

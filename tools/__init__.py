@@ -1,0 +1,1 @@
+"""What the repository makes of itself: completions, and the generated parts of its documents."""
