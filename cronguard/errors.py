@@ -17,7 +17,7 @@ NOT_FOUND = 127
 SIGNALLED = 128  # plus the signal's number, as shells report it
 
 EXIT_CODES: tuple[tuple[str, str], ...] = (
-    ("0", "the command succeeded, or nothing was to be done (--skip-exit changes the latter)"),
+    ("0", "the command succeeded, or nothing was to be done (see --skip-exit)"),
     ("1-255", "the command's own status, unchanged; 128+n: it died of signal n"),
     ("75", "the ledger could not be reached: nothing was started"),
     ("76", "the lease was lost: another host may be running it"),

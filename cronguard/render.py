@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from cronguard.domain.run import Attempt, Record, Run, Skip
+from cronguard.domain.run import Attempt, Record, Run, Skip, State
 from cronguard.domain.text import format_duration, format_instant
 
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
@@ -32,8 +32,9 @@ def show_run(record: Record, *, as_json: bool) -> None:
         print_json({"schema": "cronguard.run/1"} | _whole_document(record))
         return
     print_pairs(_run_pairs(record))
-    print_text("\n")
-    print_table(ATTEMPT_COLUMNS, [_attempt_row(attempt, record.now) for attempt in record.attempts])
+    if record.attempts:
+        print_text("\n")
+        print_table(ATTEMPT_COLUMNS, [_attempt_row(attempt, record.now) for attempt in record.attempts])
     if record.skipped:
         print_text("\n")
         print_table(SKIP_COLUMNS, [_skip_row(skip) for skip in record.skipped])
@@ -58,16 +59,22 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def print_text(text: str) -> None:
-    """What stdout's encoding does not know is written as an escape; a closed stdout gets nothing."""
+    """A closed stdout gets nothing."""
     if sys.stdout is None:
         return
-    encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.write(_escaped(text))
     sys.stdout.flush()
+
+
+def _escaped(text: str) -> str:
+    """What stdout's encoding does not know is written as an escape."""
+    encoding = (sys.stdout and sys.stdout.encoding) or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _print_columns(rows: Sequence[Sequence[str]]) -> None:
     """One record a line, aligned, never cut off."""
+    rows = [[_escaped(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print_text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
@@ -81,7 +88,7 @@ def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_escaped, row))
     Console(markup=False, highlight=False, emoji=False).print(table)
 
 
@@ -93,13 +100,19 @@ def _is_terminal() -> bool:
 
 
 def state_of(record: Record) -> str:
-    """The stored state, or `stale`: running, but its lease is over."""
+    """The stored state, or what is derived: `stale` (running, lease over), `none` (every firing was skipped)."""
+    if record.run is None:
+        return "none"
     until, now = record.lease_until, record.now
     return "stale" if record.run.state == "running" and until and now and until < now else str(record.run.state)
 
 
+def _run_in(record: Record) -> Run:
+    return record.run or Run(record.key, record.period, State.PENDING)
+
+
 def _history_row(record: Record) -> list[str]:
-    run = record.run
+    run = _run_in(record)
     return [
         run.key, run.period, state_of(record), str(run.attempt), _exit(run), _when(run.started_at),
         _took(run.started_at, run.finished_at), str(record.skips), run.holder.host if run.holder else NOTHING,
@@ -107,7 +120,7 @@ def _history_row(record: Record) -> list[str]:
 
 
 def _run_pairs(record: Record) -> list[tuple[str, str]]:
-    run = record.run
+    run = _run_in(record)
     return [
         ("key", run.key),
         ("period", f"{run.period}  ({_when(run.period_start)} to {_when(run.period_end)}, {run.zone or NOTHING})"),
@@ -166,7 +179,7 @@ def _seconds(started_at: datetime | None, finished_at: datetime | None) -> float
 
 
 def _run_document(record: Record) -> dict[str, Any]:
-    run = record.run
+    run = _run_in(record)
     return {
         "key": run.key,
         "period": run.period,
@@ -188,7 +201,7 @@ def _run_document(record: Record) -> dict[str, Any]:
 
 
 def _whole_document(record: Record) -> dict[str, Any]:
-    run = record.run
+    run = _run_in(record)
     return _run_document(record) | {
         "period_start": _instant(run.period_start),
         "period_end": _instant(run.period_end),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -81,7 +82,8 @@ def _man_skip_reasons() -> str:
 def _sentence(text: str) -> str:
     """Begun with a capital, unless it begins with our name, and ended with a full stop."""
     first = text[:1] if text.startswith("cronguard") else text[:1].upper()
-    return _roff(first + text[1:].rstrip(".")) + "."
+    sentence = f"{first}{text[1:].rstrip('.')}."
+    return _roff("\n".join(textwrap.wrap(sentence, 74, break_on_hyphens=False)))
 
 
 def _roff(text: str) -> str:

@@ -146,8 +146,8 @@ _ZSH = """\
 
 _cronguard() {
   local curcontext="$curcontext" state
-  local -a line commands
-  commands=(
+  local -a line subcommands
+  subcommands=(
 @COMMANDS@
   )
   _arguments -C -S : \\
@@ -156,7 +156,7 @@ _cronguard() {
     '*:: :->arguments' && return
 
   case $state in
-    command) _describe -t commands 'cronguard command' commands ;;
+    command) _describe -t commands 'cronguard command' subcommands ;;
     arguments)
       curcontext="${curcontext%:*:*}:cronguard-$line[1]:"
       case $line[1] in

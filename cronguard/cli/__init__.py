@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.main import get_command
 
 from cronguard.cli import ledger_commands, run_command
 from cronguard.cli.tell import complain
@@ -54,7 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run cronguard; the exit code. Whatever goes wrong is one line on stderr."""
     argv = sys.argv[1:] if argv is None else argv
     try:
-        return int(app(args=argv, prog_name="cronguard", standalone_mode=False) or 0)
+        command = get_command(app)  # entered by hand: its own main would turn a broken pipe into an exit code of 1
+        with command.make_context("cronguard", list(argv)) as context:
+            return int(command.invoke(context) or 0)
+    except typer.Exit as done:
+        return done.exit_code
     except CronguardError as error:
         complain(str(error))
         return error.exit_code
@@ -73,17 +78,17 @@ def _usage(error: Any, argv: Sequence[str]) -> str:
     """A usage error of the command line library, which carries its own copy of click: told by its shape."""
     known = [command.callback.__name__ for command in app.registered_commands if command.callback]
     path = f"cronguard {argv[0]}" if argv and argv[0] in known else "cronguard"
-    message: str = error.format_message()
-    return f"{message[:1].lower()}{message[1:].rstrip('.')}; see {path} --help"
+    message: str = error.format_message().rstrip(".").replace(". Did", "; did")
+    return f"{message[:1].lower()}{message[1:]}{' ' if message.endswith('?') else '; '}see {path} --help"
 
 
 def _unforeseen(error: Exception) -> str:
     """Where it happened, for a report; what it says only if it comes from the system, since it could be a secret."""
-    if isinstance(error, OSError):
-        return ": ".join(filter(None, (str(error.filename or ""), error.strerror or type(error).__name__)))
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     places = " < ".join(f"{Path(frame.filename).stem}:{frame.lineno}" for frame in reversed(frames))
-    return f"internal error, please report it: {type(error).__name__} at {places}"
+    if isinstance(error, OSError):
+        return ": ".join(map(str, filter(None, (error.filename, error.strerror)))) + f" (at {places})"
+    return f"internal error, please report it: {type(error).__name__} (at {places})"
 
 
 def _forget_stdout() -> None:

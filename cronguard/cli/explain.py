@@ -27,9 +27,9 @@ def _verdict(verdict: Verdict, argv: Sequence[str], ledger: str) -> Iterator[tup
         yield "would", f"not run: {why_skipped(verdict.answer, verdict.claim)}"
     else:
         run = verdict.answer.run
-        by = format_instant(run.complete_by) if run.complete_by else "never"
+        by = f"to be over by {format_instant(run.complete_by)}" if run.complete_by else "without a deadline"
         yield "would", f"run: {shlex.join(argv)}"
-        yield "attempt", f"{run.attempt}, to be over by {by}"
+        yield "attempt", f"{run.attempt}, {by}"
     yield "ledger", ledger
     for change in verdict.changed:
         yield "changes", f"the key's {change}"

@@ -136,7 +136,6 @@ def _at_terminal() -> bool:
 
 def _say(line: str) -> None:
     """One line; what stderr's encoding does not know is written as an escape. Nobody to tell is no failure."""
-    with suppress(OSError, ValueError, AttributeError):
-        encoding = sys.stderr.encoding or "ascii"
-        sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        sys.stderr.flush()
+    encoding = (sys.stderr and sys.stderr.encoding) or "ascii"
+    with suppress(OSError):  # past the interpreter's buffer, which at exit would insist on what could not be written
+        os.write(2, f"{line}\n".encode(encoding, "backslashreplace"))

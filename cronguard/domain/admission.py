@@ -45,13 +45,23 @@ def _own_grant(claim: Claim, sight: Sight) -> Granted | None:
 def _recover_stale(claim: Claim, sight: Sight) -> tuple[Sight, Change]:
     """Settle each lapsed lease that stands in this claim's way, as any supervisor would."""
     change = Change()
-    for lease in sight.leases:
+    for lease in (*sight.leases, *_missing_lease(claim, sight)):
         run = sight.run(lease.period)
         if run and lease.lapsed(sight.now) and _excludes(claim, lease):
             after, written = recover(run, lease, sight.now)
             change = change.then(written)
             sight = _seen_after(sight, after, lease)
     return sight, change
+
+
+def _missing_lease(claim: Claim, sight: Sight) -> list[Lease]:
+    """A run that reads running although its lease's row is gone (somebody's hand): as good as lapsed."""
+    run = sight.run(claim.period)
+    if run is None or run.holder is None or run.state is not State.RUNNING:
+        return []
+    if any(lease.token == run.token for lease in sight.leases):
+        return []
+    return [Lease(run.key, run.lane, run.period, run.token, run.holder, run.started_at or sight.now)]
 
 
 def _excludes(claim: Claim, lease: Lease) -> bool:

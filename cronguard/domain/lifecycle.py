@@ -183,17 +183,16 @@ def _seen(held: Granted, sight: Sight) -> Run:
 
 
 def _over(held: Granted, run: Run, ending: Ending, now: datetime) -> Run:
-    event = EVENT_OF[ending.outcome]
-    counts = event in (Event.FAIL, Event.TIME_OUT)  # from what was granted: asked again, it counts once
-    state = TRANSITIONS[run.state, event]
-    return replace(
-        run,
-        state=state,
-        failures=held.run.failures + counts,
-        finished_at=now if state in OVER else None,
-        exit_code=ending.exit_code,
-        signal=ending.signal,
-    )
+    failed = EVENT_OF[ending.outcome] in (Event.FAIL, Event.TIME_OUT)
+    failures = held.run.failures + failed  # from what was granted: asked again, it counts once
+    return replace(as_it_ended(run, ending, now), failures=failures)
+
+
+def as_it_ended(run: Run, ending: Ending, now: datetime) -> Run:
+    """The run in the state that this ending brings it to."""
+    state = TRANSITIONS[run.state, EVENT_OF.get(ending.outcome, Event.RELEASE)]
+    finished_at = now if state in OVER else None
+    return replace(run, state=state, finished_at=finished_at, exit_code=ending.exit_code, signal=ending.signal)
 
 
 def _end(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:

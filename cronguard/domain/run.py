@@ -220,9 +220,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A run with all that the ledger knows of it, for history and show."""
+    """All that the ledger knows of one period, for history and show; without a run when every firing was skipped."""
 
-    run: Run
+    key: str
+    period: str
+    run: Run | None = None
     skips: int = 0
     attempts: tuple[Attempt, ...] = ()
     skipped: tuple[Skip, ...] = ()

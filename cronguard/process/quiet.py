@@ -23,12 +23,6 @@ class HeldBack:
             with suppress(OSError):  # the reader is gone: there is nobody to tell
                 _copy(source, target)
 
-    def forget(self) -> None:
-        """Start again with nothing, for the next try."""
-        for file in (self._stdout, self._stderr):
-            os.ftruncate(file.fileno(), 0)
-            file.seek(0)
-
 
 def _unnamed_file() -> IO[bytes]:
     try:

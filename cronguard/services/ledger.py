@@ -163,8 +163,7 @@ class _Question:
         ending = self._result_waiting(claim.key, claim.period)
         if ending is None:
             return None
-        known = sight.run(claim.period) or Run(claim.key, claim.period, State.RUNNING)
-        run = replace(known, exit_code=ending.exit_code, signal=ending.signal)
+        run = lifecycle.as_it_ended(Run(claim.key, claim.period, State.RUNNING), ending, sight.now)
         return Skipped(SkipReason.RESULT_WAITING, sight.now, run), Change()
 
     def _decide_locked(self, claim: Claim) -> Verdict:

@@ -21,6 +21,8 @@ def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Orde
     """What `cronguard run` is to do; raises BadInput for what does not go together."""
     if not argv:
         raise BadInput("there is no command; type: cronguard run --key KEY -- CMD [ARG…]")
+    if not argv[0]:
+        raise BadInput("the command is an empty word; type: cronguard run --key KEY -- CMD [ARG…]")
     return Order(
         firing=firing_of(settings, started_at),
         argv=argv,

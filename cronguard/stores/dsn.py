@@ -18,12 +18,12 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>.*)", re.IGNORECASE
 _POSTGRES = re.compile(r"((?P<user>[^@/]*)@)?(?P<host>[^/?]*)(/(?P<database>[^?]*))?(\?(?P<query>.*))?", re.DOTALL)
 _PAIR = re.compile(r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S*)")
 _HOSTS = re.compile(r"[^@:,\s]*(:\d*)?|\[[0-9a-f:.%\w]*\](:\d*)?", re.IGNORECASE)
-_BROKEN_PERCENT = re.compile(r"%(?![0-9a-f]{2})", re.IGNORECASE)
+_NOT_IN_A_URL = re.compile(r"\s|%00|%(?![0-9a-f]{2})", re.IGNORECASE)
 _MAY_HOLD_AN_AT = frozenset({"user", "password", "application_name", "options", "sslpassword", "passfile"})
 
 _MALFORMED = (
-    "the DSN is malformed; in a user or password write @ as %40, / as %2F, ? as %3F and % as %25, as in "
-    "postgresql://app:p%40ss@host/database"
+    "the DSN is malformed; in a user or password write @ as %40, / as %2F, % as %25 and a blank as %20, "
+    "as in postgresql://app:p%40ss@host/database"
 )
 
 
@@ -85,11 +85,11 @@ def _is_certain(hosts: str, database: str, options: dict[str, str]) -> bool:
 
 def _decodes(rest: str) -> bool:
     """Whether each %XX is one, and all together are UTF-8: the driver fails at others with words of its own."""
-    if _BROKEN_PERCENT.search(rest):
+    if _NOT_IN_A_URL.search(rest):
         return False
     from urllib.parse import unquote_to_bytes  # noqa: PLC0415
 
-    return _is_utf8(unquote_to_bytes(rest).decode("utf-8", "surrogateescape")) and "%00" not in rest
+    return _is_utf8(unquote_to_bytes(rest).decode("utf-8", "surrogateescape"))
 
 
 def _pairs_of_query(query: str) -> list[tuple[str, str]]:

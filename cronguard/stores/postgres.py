@@ -116,9 +116,11 @@ class PostgresStore:
             answers = self._exchange(connection, ("schema", None), ("show", asked))
             self._check_schema(answers)
             if not answers["show"]:
-                return None
+                of_key = {"key": key, "period": period, "limit": rows.SKIPS_SHOWN}
+                alone = self._exchange(connection, ("skips_of_run", of_key), ("clock", asked))
+                return rows.skips_alone(alone["skips_of_run"], alone["clock"][0]["now"])
             found = rows.record_of(answers["show"][0])
-            of_run = {"key": key, "period": found.run.period, "limit": rows.SKIPS_SHOWN}
+            of_run = {"key": key, "period": found.period, "limit": rows.SKIPS_SHOWN}
             more = self._exchange(connection, ("attempts_of_run", of_run), ("skips_of_run", of_run))
         return rows.with_details(found, more["attempts_of_run"], more["skips_of_run"])
 

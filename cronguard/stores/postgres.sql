@@ -170,7 +170,9 @@ select r.*,
 select * from cronguard.attempt where key = %(key)s and period = %(period)s order by token
 
 -- name: skips_of_run
-select * from cronguard.skip where key = %(key)s and period = %(period)s order by id desc limit %(limit)s
+select * from cronguard.skip
+ where key = %(key)s and (%(period)s::text is null or period = %(period)s)
+ order by id desc limit %(limit)s
 
 -- name: migrations_lock
 -- Taken before the first look at the schema: replicas that race wait here, one after the other.

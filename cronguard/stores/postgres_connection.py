@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Generator
 from typing import Any
@@ -25,6 +26,10 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
     "target_session_attrs": "read-write",
     "gssencmode": "disable",
 }
+
+
+# What the driver logs by itself (an aborted pipeline, with host and user) would be one line too many.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class ImpatientConnection(psycopg.Connection[Row]):

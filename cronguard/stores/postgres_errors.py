@@ -25,9 +25,11 @@ _FINAL = (
     (re.compile(r'database "[^"]*" does not exist', re.I), "there is no such database"),
     (re.compile(r'role "[^"]*" does not exist', re.I), "there is no such role"),
     (re.compile(r"unsupported startup parameter", re.I), "the pooler refuses a start-up parameter of the DSN"),
+    (re.compile(r"unrecognized configuration parameter", re.I), "the server does not know a setting in the options"),
+    (re.compile(r"does not support SSL", re.I), "the server does not offer TLS, which the DSN asks for"),
 )
 # What libpq itself says before it asks any server; its text shows the value, which is none of a log's business.
-_MALFORMED = re.compile(r"invalid (?:connection option|URI|port|percent|\w+ value)|missing .= after|bad value for", re.I)
+_MALFORMED = re.compile(r"invalid (?:connection option|URI|port|\w+ value)|missing .= after|bad value for", re.I)
 _PASSING = (
     (re.compile(r"refused", re.I), "connection refused"),
     (re.compile(r"timeout|timed out", re.I), "no answer in time"),

@@ -65,11 +65,20 @@ def skip_of(row: Row) -> Skip:
 
 
 def record_of(row: Row) -> Record:
-    return Record(run_of(row), skips=row["skips"], lease_until=row["lease_until"], now=row["now"])
+    return Record(
+        row["key"], row["period"], run_of(row), skips=row["skips"], lease_until=row["lease_until"], now=row["now"]
+    )
 
 
 def with_details(record: Record, attempts: Iterable[Row], skips: Iterable[Row]) -> Record:
     return replace(record, attempts=tuple(map(attempt_of, attempts)), skipped=tuple(map(skip_of, skips)))
+
+
+def skips_alone(skips: Iterable[Row], now: Any) -> Record | None:
+    """A period that nobody ran: the newest one that firings were skipped for."""
+    seen = [skip_of(row) for row in skips]
+    of_period = tuple(skip for skip in seen if skip.period == seen[0].period)
+    return Record(seen[0].key, seen[0].period, skips=len(of_period), skipped=of_period, now=now) if seen else None
 
 
 def job_row(job: Job) -> Params:

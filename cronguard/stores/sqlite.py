@@ -100,9 +100,11 @@ class SqliteStore:
     def show(self, key: str, period: str | None) -> Record | None:
         with self._connection() as connection:
             self._check_schema(connection)
-            row = self._one(connection, "show", {"key": key, "period": period, "now": self._clock()})
+            now = self._clock()
+            row = self._one(connection, "show", {"key": key, "period": period, "now": now})
             if row is None:
-                return None
+                of_key = {"key": key, "period": period, "limit": rows.SKIPS_SHOWN}
+                return rows.skips_alone(self._all(connection, "skips_of_run", of_key), now)
             of_run = {"key": key, "period": row["period"], "limit": rows.SKIPS_SHOWN}
             attempts, skips = (self._all(connection, name, of_run) for name in ("attempts_of_run", "skips_of_run"))
             return rows.with_details(rows.record_of(row), attempts, skips)

@@ -134,7 +134,9 @@ select r.*,
 select * from attempt where key = :key and period = :period order by token
 
 -- name: skips_of_run
-select * from skip where key = :key and period = :period order by id desc limit :limit
+select * from skip
+ where key = :key and (:period is null or period = :period)
+ order by id desc limit :limit
 
 -- name: record_migration
 insert into schema_version (version, min_reader, applied_at) values (:version, :min_reader, :now)

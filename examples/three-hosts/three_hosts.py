@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,7 @@ CRONGUARD_DSN_FILE=/run/cronguard.dsn
 """
 
 MINUTE = 60
+MINUTE_LABEL = len("2026-11-30T06:00")
 LEAD = 5  # seconds that starting three daemons may take before the minute turns
 MARGIN = 1  # seconds from cron's pid file to cron being asleep until the next minute
 SETTLED_WITHIN = 30  # seconds after the tick
@@ -156,8 +158,8 @@ class Ledger:
 @contextmanager
 def hosts(folder: Path, dsn: str) -> Iterator[None]:
     """Three crons that are up; dead, with all they started, afterwards."""
-    tick = {"cronguard": CRONGUARD, "key": KEY, "tick": HERE / "tick", "lines": folder / "lines"}
-    crontab = CRONTAB.format_map(tick)
+    words = {"cronguard": CRONGUARD, "key": KEY, "tick": HERE / "tick", "lines": folder / "lines"}
+    crontab = CRONTAB.format_map({name: crontab_word(str(word)) for name, word in words.items()})
     say(f"the crontab of each host:\n\n{textwrap.indent(crontab, '    ')}")
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -168,6 +170,11 @@ def hosts(folder: Path, dsn: str) -> Iterator[None]:
     finally:
         for host in started.values():
             end_host(host)
+
+
+def crontab_word(word: str) -> str:
+    """Quoted for the shell, and for cron, to which a bare % ends the command."""
+    return shlex.quote(word).replace("%", r"\%")
 
 
 def start_host(name: str, home: Path, crontab: str, dsn: str) -> subprocess.Popen[bytes]:
@@ -245,7 +252,7 @@ def verdict(folder: Path, labels: list[str], records: list[dict[str, Any]]) -> i
     """The last line, and the exit code: 0 only for exactly one line per minute, and three hosts that fired."""
     lines = (folder / "lines").read_text().splitlines() if (folder / "lines").exists() else []
     # A cron that was up early may have fired in the minute before the first that counts.
-    counts = Counter(period for period in (line.split()[0] for line in lines) if period >= labels[0])
+    counts = Counter(line.split()[0] for line in lines if line[:MINUTE_LABEL] >= labels[0][:MINUTE_LABEL])
     unsettled = [label for label, record in zip(labels, records, strict=True) if not is_settled(record)]
     if counts != Counter(labels):
         found = ", ".join(f"{label}: {counts[label]}" for label in sorted({*labels, *counts}))

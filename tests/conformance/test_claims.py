@@ -209,7 +209,7 @@ def test_complete_by_on_the_clock_is_a_deadline_of_the_night_not_of_the_start(st
 def test_firing_after_its_deadline_is_too_late(store: Store, clock: Clock, option: str) -> None:
     clock.now = datetime(2026, 11, 30, 7, 5, tzinfo=UTC)
     assert refusal(claim(store, **{option: "07:00"})) == "too_late"
-    assert store.show("job", TODAY) is None
+    assert skips(store, "job", TODAY) == ["too_late"]
 
 
 def test_deadline_on_the_clock_of_a_nightly_schedule_is_the_next_morning(store: Store, clock: Clock) -> None:
@@ -358,3 +358,20 @@ def test_nominal_time_from_the_scheduler_names_the_period(store: Store) -> None:
     asked = PeriodRequest(scheduled_at=datetime(2026, 11, 29, 23, 30, tzinfo=UTC))
     held = granted(claim(store, firing(request=asked, tz="Europe/Berlin")))
     assert (held.run.period, held.run.source) == (TODAY, "scheduled_at")
+
+
+def test_skips_of_a_period_that_nobody_ran_are_shown_all_the_same(store: Store, clock: Clock) -> None:
+    clock.now = datetime(2026, 11, 30, 7, 5, tzinfo=UTC)
+    assert refusal(claim(store, complete_by="07:00")) == "too_late"
+    for period in (TODAY, None):
+        record = store.show("job", period)
+        assert record and (record.run, record.period, record.skips) == (None, TODAY, 1)
+        assert [str(skip.reason) for skip in record.skipped] == ["too_late"]
+
+
+def test_running_run_whose_lease_was_deleted_by_hand_is_recovered(store: Store, clock: Clock) -> None:
+    held = granted(claim(store))
+    with store.page("job", TODAY) as page:
+        page.write(Change(dropped=(held.lease,)))
+    clock.forward(seconds=1)
+    assert granted(claim(store, host="beta")).run.recoveries == 1

@@ -171,10 +171,10 @@ def test_history_is_newest_first_and_show_without_a_period_is_the_newest(store: 
         write(store, change)
         over = replace(change.runs[0], state=State.SUCCEEDED, exit_code=0, finished_at=clock.now)
         write(store, Change(runs=(over,), dropped=change.taken))
-    assert [record.run.period for record in store.history("job", 2)] == ["2026-11-30", "2026-11-29"]
-    assert [record.run.period for record in store.history(None, 9)] == ["2026-11-30", "2026-11-29", "2026-11-28"]
+    assert [record.period for record in store.history("job", 2)] == ["2026-11-30", "2026-11-29"]
+    assert [record.period for record in store.history(None, 9)] == ["2026-11-30", "2026-11-29", "2026-11-28"]
     newest = store.show("job", None)
-    assert newest and newest.run.period == "2026-11-30"
+    assert newest and newest.period == "2026-11-30"
 
 
 def test_calls_inside_connected_and_beats_from_another_thread_do_not_disturb_each_other(

@@ -81,7 +81,7 @@ def finish(store: Store, held: Granted, ending: Ending = SUCCEEDED) -> str:
 
 def state(store: Store, key: str, period: str) -> str:
     record = store.show(key, period)
-    assert record, f"no run of {key} {period}"
+    assert record and record.run, f"no run of {key} {period}"
     return str(record.run.state)
 
 

@@ -26,11 +26,12 @@ class Guard:
     folder: Path
     environment: Mapping[str, str]
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    through: tuple[str, ...] = ()  # a prefix of its own, such as setpriv or a shell that closes descriptors
 
     def run(self, *arguments: str | os.PathLike[str], within: float = 60, **options: Any) -> Result:
         """Run to the end; stdin is /dev/null, as under cron."""
         done = subprocess.run(
-            [*PROGRAM, *map(os.fsdecode, arguments)],
+            [*self.through, *PROGRAM, *map(os.fsdecode, arguments)],
             env=dict(self.environment), cwd=self.folder, timeout=within, capture_output=True, text=True,
             stdin=options.pop("stdin", subprocess.DEVNULL), **options,
         )  # fmt: skip
@@ -39,13 +40,17 @@ class Guard:
     def start(self, *arguments: str | os.PathLike[str], **options: Any) -> subprocess.Popen[str]:
         """Start and return at once; killed at the end of the test, with its process group, if it still runs."""
         process = subprocess.Popen(
-            [*PROGRAM, *map(os.fsdecode, arguments)],
+            [*self.through, *PROGRAM, *map(os.fsdecode, arguments)],
             env=dict(self.environment), cwd=self.folder, text=True, start_new_session=True,
             stdin=options.pop("stdin", subprocess.DEVNULL), stdout=options.pop("stdout", subprocess.PIPE),
             stderr=options.pop("stderr", subprocess.PIPE), **options,
         )  # fmt: skip
         self.started.append(process)
         return process
+
+    def under(self, *prefix: str) -> Guard:
+        """The same, started by another program."""
+        return replace(self, through=prefix)
 
     def with_env(self, **variables: str | None) -> Guard:
         """The same, with variables set or (None) unset."""

@@ -1,0 +1,80 @@
+"""What these tests look at besides the program's own words: the ledger's tables, and what a refusal must be like."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.rig.guard import Guard, Result
+
+STARTS = ("--", "touch", "started")  # a command whose start leaves a trace in the guard's folder
+RECORDS = ("attempt", "lease", "run", "skip")
+
+# Root may read and write everything; without its capabilities it is a user like any other, to whom modes apply.
+POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+# A uid that no passwd knows, the caller's own as far as files go.
+UNKNOWN_USER = ("unshare", "--user", "--map-user=54321", "--map-group=54321")
+ON_A_TERMINAL_OF_ITS_OWN = ("setsid", "--ctty", "--wait")
+
+
+def refusal(guard: Guard, *arguments: str | bytes, **options: Any) -> str:
+    """Fire what must be refused, and return the one line that says why: nothing starts, nothing is recorded."""
+    return refused(guard, guard.run(*map(os.fsdecode, arguments), **options))
+
+
+def refused(guard: Guard, result: Result, code: int = 125) -> str:
+    """The one line of a refusal."""
+    assert (result.code, result.out) == (code, ""), result
+    assert not (guard.folder / "started").exists()
+    assert records(guard) == {}
+    return result.only_line
+
+
+def records(guard: Guard) -> dict[str, list[tuple[Any, ...]]]:
+    """What the ledger has recorded, by table; empty tables and a ledger that is not there are left out."""
+    return {name: rows for name, rows in tables(guard).items() if name in RECORDS and rows}
+
+
+def tables(guard: Guard) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of the ledger."""
+    dsn = guard.environment.get("CRONGUARD_DSN", "")
+    return _in_postgres(dsn) if dsn.startswith("postgresql://app@/test_") else _in_sqlite(ledger_file(guard))
+
+
+def ledger_file(guard: Guard) -> Path:
+    return Path(guard.environment.get("CRONGUARD_STATE_DIR", "/nowhere")) / "ledger.db"
+
+
+def change(guard: Guard, statement: str, *values: object) -> None:
+    """Do with the ledger what no command does (yet)."""
+    with closing(sqlite3.connect(ledger_file(guard))) as ledger, ledger:
+        ledger.execute(statement, values)
+
+
+def configured(guard: Guard, tmp_path: Path, text: str | bytes, line: int = 1) -> tuple[Guard, str]:
+    """The guard with this configuration, and how a message names that line of it."""
+    path = tmp_path / "cronguard.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return guard.with_env(CRONGUARD_CONFIG=str(path)), f"{path} line {line}"
+
+
+def _in_sqlite(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    if not path.is_file():
+        return {}
+    with closing(sqlite3.connect(path)) as ledger:
+        try:
+            names = [name for (name,) in ledger.execute("select name from sqlite_master where type = 'table'")]
+        except sqlite3.DatabaseError:  # some tests put something else in its place
+            return {}
+        return {name: ledger.execute(f'select * from "{name}"').fetchall() for name in names}
+
+
+def _in_postgres(dsn: str) -> dict[str, list[tuple[Any, ...]]]:
+    with psycopg.connect(dsn, autocommit=True) as ledger:
+        names = ledger.execute("select tablename from pg_tables where schemaname = 'cronguard'").fetchall()
+        return {name: ledger.execute(f'select * from cronguard."{name}"').fetchall() for (name,) in names}  # type: ignore[call-overload]

@@ -1,0 +1,204 @@
+"""Documents that cannot drift: whatever the program has is named in them, and they name nothing that it has not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cronguard.domain.claim import Granted
+from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, SkipReason, State
+from cronguard.errors import EXIT_CODES
+from cronguard.services.briefing import environment_of
+from cronguard.settings.knobs import KNOBS
+from tests.rig.guard import Guard
+from tools import blocks
+from tools.command_tree import all_options, command, commands
+
+ROOT = Path(__file__).resolve().parents[2]
+MAN = ROOT / "man" / "cronguard.1"
+README = ROOT / "README.md"
+COMMANDS = [found.name for found in commands()]
+
+
+def _variables_given() -> set[str]:
+    """What a command is told, by telling it."""
+    now, holder = datetime(2026, 11, 30, tzinfo=UTC), Holder("a-uuid", "host", 1)
+    run = Run("key", "2026-11-30", State.RUNNING, holder=holder)
+    attempt = Attempt("key", "2026-11-30", 1, 1, holder, now)
+    lease = Lease("key", "", "2026-11-30", 1, holder, now)
+    return set(environment_of(Granted(run, attempt, lease, now), {}))
+
+
+VARIABLES = {knob.variable for knob in KNOBS} | _variables_given()
+WORDS = [str(word) for words in (State, Outcome, SkipReason) for word in words]
+CODES = [code for code, _ in EXIT_CODES]
+
+# --- What is generated ------------------------------------------------------------------------------------------------
+
+
+def _generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "tools" / "generate.py"), *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_generated_files_are_up_to_date() -> None:
+    done = _generate(ROOT, "--check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """What is generated and what generates it, to be spoiled; the README with nothing but its blocks."""
+    for name in ("tools", "man", "completions"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    empty = "".join(f"<!-- generated: {name} -->\n<!-- end -->\n" for name in blocks.of_readme().texts)
+    (tmp_path / "README.md").write_text(blocks.of_readme().fill(empty))
+    return tmp_path
+
+
+def test_check_names_each_file_that_differs_and_writes_nothing(copy: Path) -> None:
+    spoiled = {name: (copy / name).read_text().replace("lease", "lock") for name in ("man/cronguard.1", "README.md")}
+    for name, text in spoiled.items():
+        (copy / name).write_text(text)
+    (copy / "completions" / "_cronguard").unlink()
+    done = _generate(copy, "--check")
+    assert done.returncode == 1
+    named = [line.partition(" ")[0] for line in done.stderr.splitlines()]
+    assert sorted(named) == ["README.md", "completions/_cronguard", "man/cronguard.1"]
+    assert {name: (copy / name).read_text() for name in spoiled} == spoiled
+    assert not (copy / "completions" / "_cronguard").exists()
+
+
+def test_generate_repairs_its_blocks_leaves_the_rest_alone_and_is_then_content(copy: Path) -> None:
+    before = (copy / "man" / "cronguard.1").read_text()
+    (copy / "man" / "cronguard.1").write_text(
+        before.replace("Fl Fl lease Ar DURATION", "Fl Fl lock").replace(".Os", ".Os X")
+    )
+    assert _generate(copy).stdout == "wrote man/cronguard.1\n"
+    assert (copy / "man" / "cronguard.1").read_text() == before.replace(".Os", ".Os X")
+    assert (_generate(copy).stdout, _generate(copy, "--check").returncode) == ("", 0)
+
+
+def test_a_document_that_has_lost_a_block_is_an_error(copy: Path) -> None:
+    text = (copy / "README.md").read_text().replace("<!-- generated: exit-codes -->", "")
+    (copy / "README.md").write_text(text)
+    done = _generate(copy, "--check")
+    assert done.returncode == 1
+    assert "README.md: has the blocks ['options', 'skip-reasons']" in done.stderr
+
+
+# --- The man page -----------------------------------------------------------------------------------------------------
+
+
+def _man() -> str:
+    return MAN.read_text().replace("\\-", "-")
+
+
+def _options_in_man(text: str) -> set[str]:
+    """As macros and as literal text; kubectl, in an example, has options of its own."""
+    text = re.sub(r"^kubectl .*$", "", text, flags=re.MULTILINE)
+    long = re.findall(r"\bFl Fl ([a-z][a-z-]*)", text) + re.findall(r"(?<!\S)--([a-z][a-z-]*)", text)
+    return {f"--{name}" for name in long} | {f"-{name}" for name in re.findall(r"\bFl ([a-z])\b", text)}
+
+
+def test_the_man_page_names_every_option_and_no_other() -> None:
+    assert _options_in_man(_man()) == all_options()
+
+
+@pytest.mark.parametrize("name", COMMANDS[1:])
+def test_the_man_page_has_a_section_for_each_command_with_its_own_options(name: str) -> None:
+    section = re.search(rf"^\.Ss cronguard {name}\b.*\n((?:(?!\.S[hs] ).*\n)*)", _man(), re.MULTILINE)
+    assert section
+    shared = {option.long for option in command("run").options} if name != "run" else set()
+    own = {option.long for option in command(name).options} - shared
+    assert own <= _options_in_man(section[1])
+    assert re.search(rf"^\.Cm {name}$", _man(), re.MULTILINE)  # in the synopsis
+
+
+def test_the_man_page_names_every_variable_and_no_other() -> None:
+    assert set(re.findall(r"CRONGUARD_[A-Z_]+", _man())) == VARIABLES
+
+
+@pytest.mark.parametrize("word", sorted(set(WORDS)))
+def test_the_man_page_explains_every_state_outcome_and_skip_reason(word: str) -> None:
+    assert _man().count(f".It Sy {word}\n") == WORDS.count(word)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_man_page_explains_every_exit_code(code: str) -> None:
+    section = _man().partition(".Sh EXIT STATUS")[2].partition(".Sh ")[0]
+    assert f".It {code}\n" in section
+
+
+def _mandoc(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["mandoc", *options, str(MAN)], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.needs("mandoc")
+def test_the_man_page_is_clean() -> None:
+    done = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning", str(MAN)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.needs("mandoc")
+def test_the_man_page_reads_well_on_a_narrow_terminal() -> None:
+    done = subprocess.run(
+        ["mandoc", "-T", "ascii", "-O", "width=78", str(MAN)], capture_output=True, text=True, check=True
+    )
+    text = re.sub(r".\x08", "", done.stdout)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert "cronguard run --key daily_digest -- ./send-digest" in text  # as it is to be typed
+
+
+# --- The README -------------------------------------------------------------------------------------------------------
+
+
+def _readme() -> str:
+    return README.read_text()
+
+
+@pytest.mark.parametrize("name", ["options", "exit-codes", "skip-reasons"])
+def test_the_readme_has_its_generated_tables(name: str) -> None:
+    assert _readme().count(f"<!-- generated: {name} -->\n|") == 1
+
+
+def test_the_readme_names_every_command_and_option() -> None:
+    assert [name for name in COMMANDS if f"cronguard {name}".strip() not in _readme()] == []
+    assert {option for option in all_options() if not re.search(rf"(?<![\w-]){option}(?![\w-])", _readme())} == set()
+
+
+def test_the_readme_names_every_variable_and_no_other() -> None:
+    named = set(re.findall(r"CRONGUARD_(?!TEST_)[A-Z_]*[A-Z]", _readme()))
+    assert named == VARIABLES
+
+
+def test_the_readme_names_every_state_outcome_skip_reason_and_exit_code() -> None:
+    assert [word for word in (*WORDS, *CODES) if f"`{word}`" not in _readme()] == []
+
+
+# --- The help ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_plain_text_that_fits_a_terminal(bare_guard: Guard, name: str) -> None:
+    guard = bare_guard.with_env(COLUMNS="80", TERM="xterm-256color", FORCE_COLOR="1")
+    result = guard.run(*filter(None, [name]), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert [line for line in result.out.splitlines() if len(line) > 80] == []
+    assert re.findall(r"[\x1b\u2500-\u259f]", result.out) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_the_same_by_its_short_name_and_where_only_ascii_is_known(bare_guard: Guard, name: str) -> None:
+    words = [*filter(None, [name])]
+    ascii_only = bare_guard.with_env(PYTHONIOENCODING="ascii:backslashreplace")
+    assert bare_guard.run(*words, "-h").out == bare_guard.run(*words, "--help").out
+    assert ascii_only.run(*words, "--help").code == 0
