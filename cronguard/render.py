@@ -17,6 +17,7 @@ from cronguard.domain.text import format_duration, format_instant
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
 SKIP_COLUMNS = ("SKIPPED AT", "REASON", "HOST", "PID")
+MAY_WRAP = ("KEY", "HOST", "NOTE")  # labels and instants are to be copied: never cut in two
 NOTHING = "-"
 
 
@@ -86,7 +87,7 @@ def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column not in MAY_WRAP)
     for row in rows:
         table.add_row(*map(_escaped, row))
     Console(markup=False, highlight=False, emoji=False).print(table)
@@ -130,7 +131,10 @@ def _run_pairs(record: Record) -> list[tuple[str, str]]:
         ("finished", _when(run.finished_at)),
         ("complete by", _when(run.complete_by) if run.complete_by else "never"),
         ("lease until", _when(record.lease_until)),
-        ("holder", f"{run.holder.host} pid {run.holder.pid} ({run.holder.id})" if run.holder else NOTHING),
+        (
+            "holder" if record.lease_until else "ran on",
+            f"{run.holder.host} pid {run.holder.pid} ({run.holder.id})" if run.holder else NOTHING,
+        ),
         ("token", str(run.token)),
         ("recoveries", f"{run.recoveries} of {run.recoveries_allowed}"),
         ("skips", str(record.skips)),

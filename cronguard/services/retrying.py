@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_random_exponential  # noqa: TID253
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential  # noqa: TID253
 
 from cronguard.errors import LedgerUnavailable
 
@@ -21,8 +21,8 @@ def ask_again(
     pauses = wait_random_exponential(multiplier=0.2, min=0.1, max=LONGEST_PAUSE)
     retrying = Retrying(
         retry=retry_if_exception_type(LedgerUnavailable),
-        wait=pauses,
-        stop=stop_before_delay(within),
+        wait=lambda state: min(pauses(state), max(0.0, within - (state.seconds_since_start or 0.0))),
+        stop=stop_after_delay(within),
         sleep=pause,
         reraise=True,
     )

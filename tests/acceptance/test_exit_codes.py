@@ -168,7 +168,7 @@ def test_told_to_stop_it_stops_the_command_and_is_no_success(sqlite_guard: Guard
     process = sqlite_guard.start(*KEY, "--stop-grace", "1s", *shell(f"{traps or ':'}; echo >>ready; {script}"))
     sqlite_guard.wait_for_line("ready")
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=20) == ("", "")
+    assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == code
     assert sqlite_guard.lines("heard") == (["heard"] if "heard" in script else [])
     assert sqlite_guard.show("nightly")["state"] == "pending"
@@ -181,7 +181,7 @@ def test_other_signals_are_passed_on_and_stop_nothing(sqlite_guard: Guard) -> No
     process = sqlite_guard.start(*KEY, *shell(script))
     sqlite_guard.wait_for_line("ready")
     process.send_signal(signal.SIGUSR1)
-    assert process.communicate(timeout=20) == ("", "")
+    assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 9
     assert sqlite_guard.lines("heard") == ["heard"]
     assert sqlite_guard.show("nightly")["state"] == "failed"

@@ -35,7 +35,7 @@ def on_terminal(guard: Guard, *arguments: str, columns: int = 200) -> Result:
         while piece := os.read(ours, 65536):
             seen += piece
     os.close(ours)
-    return Result(process.wait(timeout=20), seen.decode().replace("\r\n", "\n"), "")
+    return Result(process.wait(timeout=60), seen.decode().replace("\r\n", "\n"), "")
 
 
 def silenced(guard: Guard, redirection: str) -> Guard:
@@ -203,7 +203,7 @@ def test_reader_that_goes_away_is_no_traceback(sqlite_guard: Guard, form: tuple[
     assert process.stdout.readline()
     process.stdout.close()
     assert process.stderr
-    assert (process.wait(timeout=20), process.stderr.read()) == (141, "")
+    assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
 
 
 def test_history_shows_as_many_runs_as_it_was_asked_for(sqlite_guard: Guard) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.rig.processes import alive
+from tests.rig.processes import alive, kill_tree
 from tests.rig.waiting import wait_until
 
 PROGRAM = (sys.executable, "-m", "cronguard")
@@ -90,9 +89,9 @@ class Guard:
     def clean_up(self) -> None:
         """No process of the test outlives it."""
         for process in self.started:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            if process.poll() is None:
+                kill_tree(process.pid)
+            process.communicate(timeout=10)
 
 
 @dataclass(frozen=True)
