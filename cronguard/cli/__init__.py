@@ -5,6 +5,7 @@ Only here are settings, services and stores put together.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -54,6 +55,8 @@ def cronguard(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run cronguard; the exit code. Whatever goes wrong is one line on stderr."""
     argv = sys.argv[1:] if argv is None else argv
+    if isinstance(sys.stdout, io.TextIOWrapper):  # closed, it is None
+        sys.stdout.reconfigure(errors="backslashreplace")  # an ASCII locale is no reason to fail
     try:
         command = get_command(app)  # entered by hand: its own main would turn a broken pipe into an exit code of 1
         with command.make_context("cronguard", list(argv)) as context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     order = order_of(settings, argv, started_at)
     with opened(settings) as it, _naming(_period_place(settings)):
         it.signals.install()
-        return run(order, it.ledger, it.spool, it.signals, SayOnStderr())
+        tell = SayOnStderr(path=settings.environment.get("PATH", os.defpath))
+        return run(order, it.ledger, it.spool, it.signals, tell)
 
 
 def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:

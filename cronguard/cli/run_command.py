@@ -11,8 +11,8 @@ from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text, 
 EPILOG = """\b
 Examples:
   cronguard run --key daily_digest -- ./send-digest
-  cronguard run --key report --schedule '30 2 * * *' --tz Europe/Berlin -- ./report
-  cronguard run --key report --period 2026-11-28 --rerun -- ./report
+  cronguard run --key etl --schedule '30 2 * * *' --tz Europe/Berlin -- ./etl
+  cronguard run --key etl --period 2026-11-28 --rerun -- ./etl
 
 Every option is also a variable (--start-by: CRONGUARD_START_BY) and a key in [defaults] and [jobs."KEY"] of the
 configuration. The command is told CRONGUARD_KEY, _PERIOD, _PERIOD_START, _PERIOD_END, _TZ, _TOKEN, _ATTEMPT and

@@ -76,7 +76,10 @@ def _attempts_spent(skipped: Skipped, _claim: Claim) -> str:
 
 
 class SayOnStderr:
-    """What `run` says, and to whom."""
+    """What `run` says, and to whom; `path` is where a command is looked for."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
 
     def granted(self, verdict: Verdict) -> None:
         if verdict.changed:
@@ -98,7 +101,7 @@ class SayOnStderr:
             complain(f"{command}: not found, or the interpreter that its first line names is not there")
         else:
             hint = "; give the command and its arguments as separate words" if " " in command else ""
-            complain(f"{command}: not found in PATH ({os.environ.get('PATH', os.defpath)}){hint}")
+            complain(f"{command}: not found in PATH ({self._path}){hint}")
 
     def stopped(self, ended: Ended, held: Granted) -> None:
         what = f"{held.run.key} {held.run.period}"

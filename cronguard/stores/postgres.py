@@ -166,7 +166,7 @@ class PostgresStore:
         with translated(self.name), connection.pipeline():
             for name, row in writes_of(change):
                 connection.execute(self._sql[name].encode(), row)
-            connection.execute(b"commit")
+            connection.execute(self._sql["commit"].encode())
         if NOT_REPLICATED in warnings:
             raise LedgerRefused(
                 f"the ledger at {self.name} committed only locally: its synchronous standby did not confirm"
@@ -175,7 +175,7 @@ class PostgresStore:
     def _let_go(self, connection: psycopg.Connection[Row]) -> None:
         with translated(self.name):
             if not connection.closed:
-                connection.execute(b"rollback")
+                connection.execute(self._sql["rollback"].encode())
 
     # ----------------------------------------------------------------------- asking and reading
 

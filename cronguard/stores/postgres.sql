@@ -13,6 +13,9 @@ begin isolation level read committed read write
 -- name: commit
 commit
 
+-- name: rollback
+rollback
+
 -- name: settle_look
 select set_config('statement_timeout', '10s', true),
        set_config('synchronous_commit', 'off', true)

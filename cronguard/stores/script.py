@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import re
+import time
+from pathlib import Path
+
 from cronguard.stores import schema
 from cronguard.stores.statements import migrations, statements
 
-_GRANTS = """
--- A runtime role needs no right to create anything. Put its name in the place of ops_role:
--- grant usage on schema cronguard to ops_role;
--- grant select on all tables in schema cronguard to ops_role;
--- grant insert, update on cronguard.job, cronguard.run, cronguard.attempt to ops_role;
--- grant insert, update, delete on cronguard.lease to ops_role;
--- grant insert on cronguard.skip to ops_role;
-"""
+_PLACE = re.compile(r"%\((\w+)\)s|:(\w+)")
 
 
 def script_of(store: str) -> str:
     """Every step on an empty ledger, in one transaction."""
     sql = statements(store)
     steps = [
-        f"{script.strip()}\n\ninsert into {_table(store)} (version, min_reader{_applied(store)[0]})\n"
-        f"values ({version}, {schema.MIN_READER[version]}{_applied(store)[1]});"
-        for version, script in migrations(store)
+        f"{script.strip()}\n\n{_filled(sql['record_migration'], version)};" for version, script in migrations(store)
     ]
-    grants = _GRANTS if store == "postgres" else ""
-    return "\n\n".join(["begin;", sql["create_schema"].rstrip() + ";", *steps, "commit;"]) + "\n" + grants
+    script = "\n\n".join(["begin;", f"{sql['create_schema']};", *steps, f"{sql['commit']};"])
+    return f"{script}\n{_grants(store)}"
 
 
-def _table(store: str) -> str:
-    return "cronguard.schema_version" if store == "postgres" else "schema_version"
+def _filled(statement: str, version: int) -> str:
+    known = {"version": version, "min_reader": schema.MIN_READER[version], "now": int(time.time() * 1_000_000)}
+    return _PLACE.sub(lambda place: str(known[place[1] or place[2]]), statement)
 
 
-def _applied(store: str) -> tuple[str, str]:
-    return ("", "") if store == "postgres" else (", applied_at", ", strftime('%s', 'now') * 1000000")
+def _grants(store: str) -> str:
+    path = Path(__file__).with_name(f"grants.{store}.sql")
+    return f"\n{path.read_text(encoding='utf-8')}" if path.exists() else ""

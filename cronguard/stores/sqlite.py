@@ -1,29 +1,23 @@
 """One host's ledger, in an SQLite file. Entered through `stores.open_store` only.
 
 Rollback journal and synchronous=FULL: a few writes a minute, none of them to be
-lost in a power cut. Writers queue at a kernel lock file before they come to
-SQLite, which would let them poll; the lock dies with its process. The database
-file is never opened but by SQLite: closing any other descriptor of it would
-drop SQLite's own locks.
+lost in a power cut. Writers queue at a kernel lock file (sqlite_file.py).
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import random
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cronguard.domain.run import Change, Lease, Record, Sight, Skip
-from cronguard.errors import CronguardError, LedgerUnavailable
+from cronguard.errors import CronguardError
 from cronguard.ports import Beat, Foregone
 from cronguard.stores import rows, schema
+from cronguard.stores.sqlite_file import queued, refuse_network_file_system, translated
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
@@ -75,7 +69,7 @@ class SqliteStore:
             yield page
             for name, row in writes_of(page.change):
                 self._do(connection, name, row)
-            connection.execute("commit" if page.change else "rollback")
+            connection.execute(self._sql["commit" if page.change else "rollback"])
 
     def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
         with self._writing() as connection:
@@ -141,32 +135,16 @@ class SqliteStore:
             connection = sqlite3.connect(self._path, timeout=self._answer_within, isolation_level=None)
             try:
                 connection.row_factory = _row
-                connection.execute("pragma synchronous = full")
-                connection.execute("pragma foreign_keys = on")
+                connection.execute(self._sql["settle"])
                 yield connection
             finally:
                 connection.close()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._queue(), self._connection() as connection:
+        with queued(self._path, self._answer_within), self._connection() as connection:
             connection.execute(self._sql["begin_page"])
             yield connection
-
-    @contextmanager
-    def _queue(self) -> Iterator[None]:
-        """Wait for the other writers of this host; polled, since a stopped process may hold the lock for ever."""
-        try:
-            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise CronguardError(
-                f"the ledger {self.name} cannot be written: {error.strerror}; check its owner and mode"
-            ) from None
-        try:
-            _lock_within(lock, self._answer_within, self.name)
-            yield
-        finally:
-            os.close(lock)
 
     # ----------------------------------------------------------------------- asking and reading
 
@@ -221,61 +199,6 @@ def open_sqlite(path: str, answer_within: float, clock: Callable[[], datetime] |
     if store.is_behind():
         store.migrate()
     return store
-
-
-NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.", "ceph", "lustre", "glusterfs", "afs")
-
-
-def refuse_network_file_system(path: str, mounts: str = "/proc/self/mountinfo") -> None:
-    """Locks on network file systems do not exclude other hosts reliably; raises CronguardError."""
-    kind = file_system_of(path, mounts)
-    if kind and kind.startswith(NETWORK_FILE_SYSTEMS):
-        raise CronguardError(
-            f"the ledger {path} lies on a network file system ({kind}), whose locks do not hold between hosts; "
-            "put it on a local disk, or set CRONGUARD_DSN to a Postgres"
-        )
-
-
-def file_system_of(path: str, mounts: str) -> str | None:
-    """The type of the file system that holds this path, by the longest mount point above it; None if unknown."""
-    real = os.path.realpath(path)
-    best, kind = "", None
-    with suppress(OSError), Path(mounts).open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            before, _, after = line.partition(" - ")
-            point = before.split()[4].replace("\\040", " ")
-            if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
-                best, kind = point, after.split()[0]
-    return kind
-
-
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Turn what sqlite3 raises into cronguard's own failures."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise LedgerUnavailable(f"the ledger {where} is locked by another process") from None
-        if "not a database" in text or "malformed" in text:
-            raise CronguardError(f"{where} is not an SQLite database; move it away, or name another file") from None
-        if "readonly" in text or "unable to open" in text:
-            raise CronguardError(
-                f"the ledger {where} cannot be opened for writing; check its owner and mode, or name another file"
-            ) from None
-        raise CronguardError(f"the ledger {where} failed: {text}") from None
-
-
-def _lock_within(lock: int, limit: float, where: str) -> None:
-    give_up_at = time.monotonic() + limit
-    while True:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        if time.monotonic() > give_up_at:
-            raise LedgerUnavailable(f"the ledger {where} is locked by another process")
-        time.sleep(random.uniform(0.001, 0.01))  # noqa: S311  jitter, not a secret
 
 
 def _run_script(connection: sqlite3.Connection, script: str) -> None:

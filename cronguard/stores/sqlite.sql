@@ -2,6 +2,12 @@
 -- Rules are not here: they are in domain/. :now is this host's clock, in microseconds since the epoch, UTC.
 -- No RETURNING, no FILTER: SQLite 3.24 is enough.
 
+-- name: settle
+pragma synchronous = full
+
+-- name: rollback
+rollback
+
 -- name: begin_look
 begin
 

@@ -146,6 +146,12 @@ def test_ascii_locale_gets_escapes_and_no_traceback(sqlite_guard: Guard, tmp_pat
     )
 
 
+@pytest.mark.parametrize("command", [(), ("run",), ("history",)])
+def test_help_is_told_in_ascii_too(bare_guard: Guard, command: tuple[str, ...]) -> None:
+    result = bare_guard.with_env(**ASCII).run(*command, "--help")
+    assert (result.code, result.err, result.out.isascii()) == (0, "", True)
+
+
 def test_ascii_terminal_gets_escapes_and_no_traceback(sqlite_guard: Guard) -> None:
     assert sqlite_guard.run("run", "--key", "täglich", "--", "true").code == 0
     guard = sqlite_guard.with_env(**ASCII, TERM="dumb")

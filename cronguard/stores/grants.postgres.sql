@@ -1,0 +1,6 @@
+-- A runtime role needs no right to create anything. Put its name in the place of ops_role:
+-- grant usage on schema cronguard to ops_role;
+-- grant select on all tables in schema cronguard to ops_role;
+-- grant insert, update on cronguard.job, cronguard.run, cronguard.attempt to ops_role;
+-- grant insert, update, delete on cronguard.lease to ops_role;
+-- grant insert on cronguard.skip to ops_role;
