@@ -5,7 +5,6 @@ Only here are settings, services and stores put together.
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
@@ -55,12 +54,8 @@ def cronguard(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run cronguard; the exit code. Whatever goes wrong is one line on stderr."""
     argv = sys.argv[1:] if argv is None else argv
-    if isinstance(sys.stdout, io.TextIOWrapper):  # closed, it is None
-        sys.stdout.reconfigure(errors="backslashreplace")  # an ASCII locale is no reason to fail
     try:
-        command = get_command(app)  # entered by hand: its own main would turn a broken pipe into an exit code of 1
-        with command.make_context("cronguard", list(argv)) as context:
-            return int(command.invoke(context) or 0)
+        return _enter(argv)
     except typer.Exit as done:
         return done.exit_code
     except CronguardError as error:
@@ -75,6 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(_usage(error, argv) if hasattr(error, "format_message") else _unforeseen(error))
         _forget_stdout()
         return CRONGUARD_FAILED
+
+
+def _enter(argv: Sequence[str]) -> int:
+    """By hand: the library's own main would turn a broken pipe into an exit code of 1."""
+    command = get_command(app)
+    with command.make_context("cronguard", list(argv)) as context:
+        return int(command.invoke(context) or 0)
 
 
 def _usage(error: Any, argv: Sequence[str]) -> str:

@@ -10,6 +10,9 @@ begin isolation level repeatable read read write
 -- After the lock each statement must see what was committed meanwhile.
 begin isolation level read committed read write
 
+-- name: begin
+begin
+
 -- name: commit
 commit
 

@@ -18,7 +18,7 @@ def script_of(store: str) -> str:
     steps = [
         f"{script.strip()}\n\n{_filled(sql['record_migration'], version)};" for version, script in migrations(store)
     ]
-    script = "\n\n".join(["begin;", f"{sql['create_schema']};", *steps, f"{sql['commit']};"])
+    script = "\n\n".join([f"{sql['begin']};", f"{sql['create_schema']};", *steps, f"{sql['commit']};"])
     return f"{script}\n{_grants(store)}"
 
 

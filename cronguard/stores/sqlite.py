@@ -58,7 +58,7 @@ class SqliteStore:
 
     def look(self, key: str, period: str, foregone: Foregone | None = None) -> Sight:
         with self._connection() as connection:
-            connection.execute(self._sql["begin_look"])
+            connection.execute(self._sql["begin"])
             return self._sight(connection, key, period)
 
     @contextmanager

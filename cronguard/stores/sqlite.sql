@@ -8,7 +8,7 @@ pragma synchronous = full
 -- name: rollback
 rollback
 
--- name: begin_look
+-- name: begin
 begin
 
 -- name: begin_page

@@ -69,7 +69,7 @@ def test_whole_host_frozen_past_its_lease_wakes_up_to_76(guard: Guard) -> None:
     for pid in (started.pid, command):
         os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: fire(guard) == 0 and guard.lines("marks"), PATIENT, every=0.5, saying="a firing takes over")
-    for pid in (started.pid, command):
+    for pid in (command, started.pid):
         os.kill(pid, signal.SIGCONT)
     assert started.wait(PATIENT) == 76
     wait_dead(command)
