@@ -6,6 +6,7 @@ The one module that loads rich, and only to draw a table on a terminal.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,7 +18,7 @@ from cronguard.domain.text import format_duration, format_instant
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
 SKIP_COLUMNS = ("SKIPPED AT", "REASON", "HOST", "PID")
-MAY_WRAP = ("KEY", "HOST", "NOTE")  # labels and instants are to be copied: never cut in two
+GAP = "  "
 NOTHING = "-"
 
 
@@ -45,14 +46,17 @@ def show_run(record: Record, *, as_json: bool) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    if _is_terminal():
-        _draw(columns, rows)
+    """A table where there is a terminal wide enough for it; else plain columns, since a cell cut in two is no use."""
+    lines = [[_escaped(cell) for cell in row] for row in (columns, *rows)]
+    width = _terminal_width()
+    if sum(_widths(lines)) + len(GAP) * (len(columns) - 1) <= width:
+        _draw(lines[0], lines[1:], width)
     else:
-        _print_columns([columns, *rows])
+        _print_columns(lines)
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    _print_columns(list(pairs))
+    _print_columns([[_escaped(cell) for cell in pair] for pair in pairs])
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -75,26 +79,33 @@ def _escaped(text: str) -> str:
 
 def _print_columns(rows: Sequence[Sequence[str]]) -> None:
     """One record a line, aligned, never cut off."""
-    rows = [[_escaped(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = _widths(rows)
     for row in rows:
-        print_text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+        print_text(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
 
 
-def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column not in MAY_WRAP)
+        table.add_column(column, overflow="fold")  # letters of double width may yet need it
     for row in rows:
-        table.add_row(*map(_escaped, row))
-    Console(markup=False, highlight=False, emoji=False).print(table)
+        table.add_row(*row)
+    Console(markup=False, highlight=False, emoji=False, width=width).print(table)
 
 
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+def _terminal_width() -> int:
+    """In columns; 0 where there is no terminal, or it does not say."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        return 0
 
 
 # --------------------------------------------------------------------------- a run as rows

@@ -110,10 +110,10 @@ def test_at_a_terminal_history_is_a_table_and_no_color_is_heeded(sqlite_guard: G
 def test_narrow_terminal_cuts_nothing_off(sqlite_guard: Guard) -> None:
     key = "a-rather-long-name-of-a-job"
     assert sqlite_guard.run("run", "--key", key, "--", "true").code == 0
-    result = on_terminal(sqlite_guard.with_env(TERM="xterm"), "history", columns=60)
-    assert result.code == 0
-    assert "…" not in result.out
-    assert set(key) <= set(result.out)
+    for columns, drawn in ((60, False), (120, True)):
+        result = on_terminal(sqlite_guard.with_env(TERM="xterm"), "history", columns=columns)
+        assert (result.code, BOX_OR_COLOUR.search(result.out) is not None) == (0, drawn)
+        assert f"{key}  {sqlite_guard.show(key)['period']}  succeeded" in result.out
 
 
 # --- An ASCII locale --------------------------------------------------------------------------------------------------
