@@ -12,11 +12,9 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run, and leave at once: nothing of what the interpreter tidies up at its end is worth the time."""
     _open_closed_descriptors()
-    gc.disable()  # loading modules makes no garbage, only work for the collector
+    gc.disable()  # loading modules makes no garbage, only work; on again where there is a command to wait for
     from cronguard.cli import main as cli  # noqa: PLC0415  after the descriptors
 
-    gc.freeze()
-    gc.enable()
     code = cli(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):

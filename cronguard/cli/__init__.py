@@ -3,8 +3,6 @@
 Only here are settings, services and stores put together.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """cronguard init, history and show: the ledger itself."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

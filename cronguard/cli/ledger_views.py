@@ -32,14 +32,14 @@ def print_sql(options: dict[str, Any]) -> int:
 
 def history(options: dict[str, Any], key: str | None, limit: str, *, as_json: bool) -> int:
     which, how_many = parse_key(utf8(key)) if key is not None else None, _limit(limit)
-    with opened(gather(options)) as it:
+    with opened(gather(options), create=False) as it:
         show_history(history_of(it.ledger, it.spool, which, how_many), as_json=as_json)
     return 0
 
 
 def show(options: dict[str, Any], key: str, period: str | None, *, as_json: bool) -> int:
     key, period = parse_key(utf8(key)), parse_name(utf8(period), "period") if period is not None else None
-    with opened(gather(options)) as it:
+    with opened(gather(options), create=False) as it:
         record = record_of(it.ledger, it.spool, key, period)
     if record is None:
         which = f"{key} {period}" if period else key

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cronguard.cli.tell import SayOnStderr, warn
-from cronguard.errors import BadInput
+from cronguard.cli.tell import SayOnStderr, remark, warn
+from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
 from cronguard.ports import Store
 from cronguard.process.clock import boottime
 from cronguard.process.signals import Signals
 from cronguard.services.ledger import Ledger
+from cronguard.services.results import result_waiting
 from cronguard.services.run import run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
@@ -44,7 +45,8 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     with opened(settings) as it, _naming(_period_place(settings)):
         it.signals.install()
         tell = SayOnStderr(path=settings.environment.get("PATH", os.defpath))
-        return run(order, it.ledger, it.spool, it.signals, tell)
+        with _naming_what_did_not_start(order.firing.key):
+            return run(order, it.ledger, it.spool, it.signals, tell)
 
 
 def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -54,20 +56,29 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     started_at = boottime()
     settings = gather(options)
     firing = order_of(settings, argv, started_at).firing
-    with opened(settings) as it, _naming(_period_place(settings)):
-        verdict, sight = it.ledger.preview(firing)
+    with opened(settings, create=False) as it, _naming(_period_place(settings)):
+        verdict, sight = it.ledger.preview(firing, lambda key, period: result_waiting(it.spool, key, period))
         explain(verdict, sight, settings, argv, it.store.name)
     return 0
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Opened]:
-    """The configured ledger, closed again afterwards."""
+def _naming_what_did_not_start(key: str) -> Iterator[None]:
+    """In a log that many jobs share: which one is it, and that it has not begun."""
+    try:
+        yield
+    except (LedgerUnavailable, LedgerRefused) as error:
+        raise type(error)(f"{key}: nothing was started: {error}") from None
+
+
+@contextmanager
+def opened(settings: Settings, *, create: bool = True) -> Iterator[Opened]:
+    """The configured ledger, closed again afterwards; without `create` a local one that is not there is not made."""
     address, origin = _located(settings)
     with _naming(origin):
-        store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings))
+        store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings), create=create)
     signals = Signals()
-    ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause)
+    ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause, on_failure=_say_that_we_wait(settings))
     try:
         yield Opened(store, FileSpool(spool_folders(settings), address.name), ledger, signals)
     finally:
@@ -109,3 +120,7 @@ def _answer_within(settings: Settings) -> float:
     """How long one question may go unanswered before it is given up and asked again, in seconds."""
     longest: float = min(settings["db_wait"].total_seconds(), settings["lease"].total_seconds() / BEATS_OUTLAST)
     return min(max(longest, SHORTEST_ANSWER), LONGEST_ANSWER)
+
+
+def _say_that_we_wait(settings: Settings) -> Callable[[LedgerUnavailable], None]:
+    return lambda failure: remark(f"{failure}; trying again for {settings.setting('db_wait').text}")

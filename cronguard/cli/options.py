@@ -1,6 +1,6 @@
-"""Options made from knobs: the name, the meaning and the default stand in settings/knobs.py, once."""
+"""Options made from knobs: the name, the meaning and the default stand in settings/knobs.py, once.
 
-from __future__ import annotations
+No postponed annotations in the modules that declare commands: typer would evaluate each of them at every start."""
 
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """cronguard run."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from cronguard.domain.cadence import Cadence
 from cronguard.domain.period import Calendar
 from cronguard.domain.run import Job
+from cronguard.errors import BadInput
 
 if TYPE_CHECKING:
     from cronguard.domain.schedule import Schedule
@@ -38,9 +39,16 @@ class CalendarAsked:
 
 def calendar_of(asked: CalendarAsked, stored: Job | None) -> Calendar:
     """The calendar of this firing; raises BadInput for a schedule that never ticks."""
-    zone = asked.zone or (ZoneInfo(stored.zone) if stored and stored.zone else asked.host_zone)
+    zone = asked.zone or (_stored_zone(stored.zone) if stored and stored.zone else asked.host_zone)
     schedule = _schedule(asked, stored, zone)
     return Calendar(_cadence(asked, stored, schedule), zone, schedule)
+
+
+def _stored_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError):
+        raise BadInput(f"the key's zone {name} is not known on this host; install tzdata, or give --tz") from None
 
 
 def _schedule(asked: CalendarAsked, stored: Job | None, zone: ZoneInfo) -> Schedule | None:

@@ -8,6 +8,7 @@ SIGCONT, then, after the grace, SIGKILL.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from contextlib import suppress
@@ -55,6 +56,8 @@ class Ended:
 
 def supervise(command: Command, limits: Limits, signals: Signals) -> Ended:
     """Run the command to its end and say how it ended; nothing of its group is left running."""
+    gc.freeze()
+    gc.enable()  # off while cronguard started; a command may run for days
     at_terminal = interactive(signals.interrupt_was_ignored)
     try:
         pid = spawn(command, own_session=not at_terminal, mask=signals.mask)

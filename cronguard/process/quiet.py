@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import tempfile
 from contextlib import suppress
 from typing import IO
@@ -35,4 +36,13 @@ def _copy(source: IO[bytes], target: int) -> None:
     source.seek(0)
     while piece := source.read(65536):
         while piece:
-            piece = piece[os.write(target, piece) :]
+            piece = piece[_written(target, piece) :]
+
+
+def _written(target: int, piece: bytes) -> int:
+    """How much of it went out; somebody else may have made the descriptor non-blocking, which all its users share."""
+    try:
+        return os.write(target, piece)
+    except BlockingIOError:
+        select.select([], [target], [])
+        return 0

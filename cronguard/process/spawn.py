@@ -44,6 +44,8 @@ def spawn(command: Command, *, own_session: bool, mask: set[int]) -> int:
     A text file without #! is given to /bin/sh, as execvp(3), env(1) and
     timeout(1) do.
     """
+    if not command.argv[0]:  # an argument that --expand emptied
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     try:
         return _spawn(command.argv[0], command.argv, command, own_session, mask)
     except OSError as error:

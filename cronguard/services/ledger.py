@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from cronguard.domain.calendar import changes
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
-from cronguard.errors import BadInput
+from cronguard.errors import BadInput, LedgerUnavailable
 from cronguard.ports import Beat, Store
 from cronguard.process.clock import boottime, host_now
 from cronguard.services.firing import Firing
@@ -44,10 +44,17 @@ class Verdict:
 class Ledger:
     """The store, asked until it answers: for `db_wait` seconds before a start, for as long as is left after it."""
 
-    def __init__(self, store: Store, db_wait: float, pause: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        db_wait: float,
+        pause: Callable[[float], None],
+        on_failure: Callable[[LedgerUnavailable], None] = lambda _failure: None,
+    ) -> None:
         self._store = store
         self._db_wait = db_wait
         self._pause = pause
+        self._on_failure = on_failure
 
     # ----------------------------------------------------------------------- before the command
 
@@ -58,27 +65,27 @@ class Ledger:
         """
         question = _Question(self._store, firing, result_waiting)
         while True:
-            verdict = patiently(question.ask, boottime() + self._db_wait, self._pause)
+            verdict = self._ask(question.ask, boottime() + self._db_wait)
             if not _stands_by(firing, verdict.answer):
                 return verdict
             self._pause(random.uniform(*STAND_BY_LOOKS))  # noqa: S311  jitter, not a secret
 
-    def preview(self, firing: Firing) -> tuple[Verdict, Sight]:
+    def preview(self, firing: Firing, result_waiting: Callable[[str, str], Ending | None]) -> tuple[Verdict, Sight]:
         """What `claim` would answer now; nothing is claimed or noted."""
-        question = _Question(self._store, firing, lambda _key, _period: None)
-        return patiently(question.preview, boottime() + self._db_wait, self._pause)
+        question = _Question(self._store, firing, result_waiting)
+        return self._ask(question.preview, boottime() + self._db_wait)
 
     # ----------------------------------------------------------------------- about the ledger itself
 
     def history(self, key: str | None, limit: int) -> Sequence[Record]:
-        return patiently(lambda: self._store.history(key, limit), boottime() + self._db_wait, self._pause)
+        return self._ask(lambda: self._store.history(key, limit), boottime() + self._db_wait)
 
     def show(self, key: str, period: str | None) -> Record | None:
-        return patiently(lambda: self._store.show(key, period), boottime() + self._db_wait, self._pause)
+        return self._ask(lambda: self._store.show(key, period), boottime() + self._db_wait)
 
     def migrate(self) -> tuple[int, int]:
         """Create or upgrade the schema; its version before (0: none) and after."""
-        return patiently(self._store.migrate, boottime() + self._db_wait, self._pause)
+        return self._ask(self._store.migrate, boottime() + self._db_wait)
 
     # ----------------------------------------------------------------------- while it runs, and after
 
@@ -102,6 +109,9 @@ class Ledger:
         """The next attempt in place; None when the run is no longer ours."""
         return self._change(held, lambda sight: lifecycle.retry(held, sight), until)
 
+    def _ask(self, ask: Callable[[], _Told], until: float) -> _Told:
+        return patiently(ask, until, self._pause, self._on_failure)
+
     def _change(self, held: Granted, decision: Callable[[Sight], tuple[_Told, Change]], until: float) -> _Told:
         def once() -> _Told:
             with self._store.page(held.run.key, held.run.period) as page:
@@ -109,7 +119,7 @@ class Ledger:
                 page.write(change)
             return told
 
-        return patiently(once, until, self._pause)
+        return self._ask(once, until)
 
 
 class _Question:
@@ -136,7 +146,8 @@ class _Question:
         sent_at = boottime()
         claim, sight = self._look(noting=False)
         changed = tuple(changes(sight.job, claim.calendar))
-        return Verdict(decide(claim, sight)[0], claim, sent_at, changed), sight
+        answer, _ = self._refused_by_result(claim, sight) or decide(claim, sight)
+        return Verdict(answer, claim, sent_at, changed), sight
 
     def _look(self, *, noting: bool) -> tuple[Claim, Sight]:
         """Guess the period on the host's clock and look; look again if the ledger's clock says another."""

@@ -11,11 +11,17 @@ from cronguard.process.clock import boottime
 Answer = TypeVar("Answer")
 
 
-def patiently(ask: Callable[[], Answer], until: float, pause: Callable[[float], None]) -> Answer:
+def patiently(
+    ask: Callable[[], Answer],
+    until: float,
+    pause: Callable[[float], None],
+    on_failure: Callable[[LedgerUnavailable], None],
+) -> Answer:
     """Ask until the ledger answers or boottime `until` has come; then the last failure is raised.
 
-    `pause` waits that many seconds, and may raise to end the asking. The library
-    that does the retrying is loaded at the first failure: most asking succeeds.
+    `pause` waits that many seconds, and may raise to end the asking; `on_failure`
+    is told of the first failure. The library that does the retrying is loaded
+    only then: most asking succeeds.
     """
     try:
         return ask()
@@ -23,6 +29,7 @@ def patiently(ask: Callable[[], Answer], until: float, pause: Callable[[float], 
         left = until - boottime()
         if left <= 0:
             raise
+        on_failure(failure)
         from cronguard.services.retrying import ask_again  # noqa: PLC0415
 
         return ask_again(ask, left, pause, failure)

@@ -10,17 +10,23 @@ from cronguard.stores.dsn import Address
 
 
 def open_store(
-    address: Address, key: str = "", *, answer_within: float = 15.0, clock: Callable[[], datetime] | None = None
+    address: Address,
+    key: str = "",
+    *,
+    answer_within: float = 15.0,
+    create: bool = True,
+    clock: Callable[[], datetime] | None = None,
 ) -> Store:
     """The ledger at this address. Nothing is asked of it yet, but that a local file is there.
 
     `key` names the connection for a database administrator; `answer_within` is
-    how many seconds one exchange may take; `clock` is for tests.
+    how many seconds one exchange may take; without `create` a local ledger that
+    is not there reads as empty; `clock` is for tests.
     """
     if address.store == "sqlite":
         from cronguard.stores.sqlite import open_sqlite  # noqa: PLC0415
 
-        return open_sqlite(address.target, answer_within, clock)
+        return open_sqlite(address.target, answer_within, clock, create=create)
     from cronguard.stores.postgres import PostgresStore  # noqa: PLC0415  psycopg is half of the start-up time
 
     return PostgresStore(address.target, address.name, key, answer_within, clock)

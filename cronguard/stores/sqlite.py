@@ -57,6 +57,8 @@ class SqliteStore:
         yield  # opening a file costs nothing worth keeping
 
     def look(self, key: str, period: str, foregone: Foregone | None = None) -> Sight:
+        if not self.exists():
+            return Sight(self._clock())
         with self._connection() as connection:
             connection.execute(self._sql["begin"])
             return self._sight(connection, key, period)
@@ -86,12 +88,16 @@ class SqliteStore:
             connection.execute(self._sql["commit"])
 
     def history(self, key: str | None, limit: int) -> Sequence[Record]:
+        if not self.exists():
+            return []
         asked = {"key": key, "limit": limit, "now": self._clock()}
         with self._connection() as connection:
             self._check_schema(connection)
             return [rows.record_of(row) for row in self._all(connection, "history_of_key" if key else "history", asked)]
 
     def show(self, key: str, period: str | None) -> Record | None:
+        if not self.exists():
+            return None
         with self._connection() as connection:
             self._check_schema(connection)
             now = self._clock()
@@ -114,9 +120,12 @@ class SqliteStore:
             connection.execute(self._sql["commit"])
         return before, max(before, schema.VERSION)
 
+    def exists(self) -> bool:
+        return self._path.exists()
+
     def is_behind(self) -> bool:
         """An empty file, or an older schema. A database of somebody else's is neither, and is left alone."""
-        if not self._path.exists():
+        if not self.exists():
             return True
         with self._connection() as connection:
             if not self._has_schema(connection):
@@ -185,10 +194,17 @@ class SqliteStore:
         return bool(there and there["there"])
 
 
-def open_sqlite(path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> SqliteStore:
-    """The ledger in this file, made or brought up to date if need be: on one host nobody else would do it."""
+def open_sqlite(
+    path: str, answer_within: float, clock: Callable[[], datetime] | None = None, *, create: bool = True
+) -> SqliteStore:
+    """The ledger in this file, made or brought up to date if need be: on one host nobody else would do it.
+
+    Without `create` a file that is not there is not made: it reads as an empty ledger.
+    """
     store = SqliteStore(path, answer_within, clock)
     refuse_network_file_system(path)
+    if not create and not store.exists():
+        return store
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -40,7 +41,10 @@ def queued(path: Path, seconds: float) -> Iterator[None]:
         os.close(lock)
 
 
-NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.", "ceph", "lustre", "glusterfs", "afs")
+NETWORK_FILE_SYSTEMS = (
+    "nfs", "cifs", "smb", "9p", "ceph", "lustre", "glusterfs", "afs", "beegfs", "gpfs",
+    "fuse.sshfs", "fuse.s3fs", "fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.juicefs",
+)  # fmt: skip
 
 
 def refuse_network_file_system(path: str, mounts: str = "/proc/self/mountinfo") -> None:
@@ -60,7 +64,7 @@ def file_system_of(path: str, mounts: str) -> str | None:
     with suppress(OSError), Path(mounts).open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             before, _, after = line.partition(" - ")
-            point = before.split()[4].replace("\\040", " ")
+            point = _unescaped(before.split()[4])
             if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
                 best, kind = point, after.split()[0]
     return kind
@@ -95,3 +99,8 @@ def _lock_within(lock: int, limit: float, where: str) -> None:
             raise LedgerUnavailable(f"the ledger {where} is locked by another process")
         time.sleep(random.uniform(0, longest))  # noqa: S311  jitter, not a secret
         longest = min(2 * longest, LONGEST_PAUSE)
+
+
+def _unescaped(field: str) -> str:
+    """A path as proc(5) writes it, blanks and the like in octal."""
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), field)
