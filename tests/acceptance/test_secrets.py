@@ -126,7 +126,8 @@ def test_odd_password_reaches_the_server_whole_and_no_message(
         result = sqlite_guard.with_env(CRONGUARD_DSN=dsn).run(*KEY, *STARTS)
         assert result.code == 75
         assert result.only_line == (
-            f"cronguard: nightly: nothing was started: the ledger at 127.0.0.1:{server.port}/{name} cannot be reached: the password was refused; "
+            "cronguard: nightly: nothing was started: "
+            f"the ledger at 127.0.0.1:{server.port}/{name} cannot be reached: the password was refused; "
             "set CRONGUARD_DSN, CRONGUARD_DSN_FILE or dsn in the configuration"
         )
 
