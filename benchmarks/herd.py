@@ -87,6 +87,7 @@ def _contend(gate: Gate, result: int, key: str) -> None:
         mine.why = repr(error)
     if not mine.asked:
         gate.pass_through()  # it never came that far; nobody is to wait for it
+        mine.at, mine.why = time.monotonic(), mine.why or "it ended before its first question"
     os.write(result, (json.dumps(vars(mine) | {"why": mine.why[:200]}) + "\n").encode())
     os._exit(0)
 
