@@ -49,7 +49,8 @@ class Example:
         assert self.process.poll() is None, self.said()
         tree = descendants(self.process.pid)
         self.spaces = {kind: {space_of(pid, kind) for pid in tree} - {space_of("self", kind)} for kind in SPACES}
-        self.dens = {home for pid in tree if (home := home_of(pid)).is_relative_to("/tmp")}  # of its own Postgres
+        # The dens of its own Postgres; the checkout itself may lie below /tmp too.
+        self.dens = {home for pid in tree if "/cronguard-pg-" in str(home := home_of(pid))}
 
     def exit_code(self, within: float) -> int:
         return self.process.wait(timeout=within)
