@@ -108,14 +108,14 @@ class _Supervision:
         trust, limits, now = self._limits.trust, self._limits, boottime()
         if trust.lost:
             self._stop(Stopped.LOST, signal.SIGKILL, kill_at=now)
+        if now >= trust.until:  # frozen past its lease: not even a handler for SIGTERM may run any more
+            self._stop(Stopped.SILENCE, signal.SIGKILL, kill_at=now)
         if trust.stop_requested:
             self._stop(Stopped.ASKED, signal.SIGTERM, kill_at=now + limits.grace)
         if now >= limits.complete_at:
             self._stop(Stopped.DEADLINE, signal.SIGTERM, kill_at=limits.complete_at + limits.grace)
         if now >= trust.stop_at and trust.stop_at < limits.complete_at - LONGEST_WAIT:
             self._stop(Stopped.SILENCE, signal.SIGTERM, kill_at=trust.until)
-        if now >= trust.until:
-            self._kill_at = now
 
     def _stop(self, why: Stopped, signum: int, kill_at: float) -> None:
         """Once for each reason: the weightiest is remembered, and the earliest kill stands."""
