@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cronguard.errors import BadInput
-from cronguard.settings.knobs import BY_NAME, GIVEN_TO_THE_COMMAND, INSIDE_A_RUN, KNOBS, Knob
+from cronguard.settings.knobs import ABOUT_THE_RUN, BY_NAME, INSIDE_A_RUN, KNOBS, Knob
 from cronguard.settings.parsers import utf8
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class _Sources:
             return _readable(_value(option, knob), knob), knob.option
         if option:
             return "true", knob.option
-        if self._inside_a_run and knob.name in GIVEN_TO_THE_COMMAND:
+        if self._inside_a_run and knob.name in ABOUT_THE_RUN:
             return None, BUILT_IN
         variable = self._environment.get(knob.variable)
         return _readable(variable, knob) if variable else None, knob.variable

@@ -94,6 +94,7 @@ KNOBS: tuple[Knob, ...] = (
 
 BY_NAME: dict[str, Knob] = {knob.name: knob for knob in KNOBS}
 
-# What `run` gives its command also names knobs. Inside a run these describe the run, not the next one.
-GIVEN_TO_THE_COMMAND = frozenset({"key", "period", "tz", "complete_by"})
+# What `run` tells its command, or was told about this one firing, also names knobs: inside a run it is about
+# that run, not about the next one.
+ABOUT_THE_RUN = frozenset({"key", "period", "tz", "complete_by", "scheduled_at", "job_name", "rerun", "force"})
 INSIDE_A_RUN = "CRONGUARD_TOKEN"

@@ -197,6 +197,12 @@ def test_run_inside_a_run_needs_a_key_of_its_own(sqlite_guard: Guard) -> None:
     assert [run["key"] for run in sqlite_guard.history()] == ["outer"]
 
 
+def test_rerun_that_was_asked_of_a_run_is_not_asked_of_a_run_inside_it(sqlite_guard: Guard) -> None:
+    guard = sqlite_guard.with_env(CRONGUARD_RERUN="true", CRONGUARD_FORCE="true", CRONGUARD_JOB_NAME="x-29933640")
+    shown = settings(guard.run("run", "--key", "outer", "--", *NESTED, "--key", "inner", "--dry-run", "--", "true"))
+    assert [shown[name] for name in ("rerun", "force", "job_name")] == ["false  (default)"] * 2 + ["-  (default)"]
+
+
 def test_other_variables_still_count_inside_a_run(sqlite_guard: Guard) -> None:
     inner = ("--", *NESTED, "--key", "inner", "--dry-run", "--", "true")
     shown = settings(sqlite_guard.with_env(CRONGUARD_LEASE="90s").run("run", "--key", "outer", *inner))
