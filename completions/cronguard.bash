@@ -5,7 +5,9 @@ _cronguard_options()
 {
     case $1 in
         '') echo '--version -h --help' ;;
-        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --attempts= --retry-delay= --recoveries= --exclusive= --if-held= --rerun --force --lease= --beat-every= --stop-grace= --skip-exit= --expand --quiet --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --extend-max= --attempts= --retry-delay= --recoveries= --exclusive= --if-held= --rerun --force --lease= --beat-every= --stop-grace= --stall-after= --skip-exit= --on-silence= --stragglers= --expand --quiet --capture= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        beat) echo '--progress= --note= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        extend) echo '--dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         init) echo '--print-sql --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         history) echo '-n= --limit= --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         show) echo '--json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
@@ -35,6 +37,8 @@ _cronguard_value()
         --start-by) _cronguard_reply -W $'never' ;;
         --exclusive) _cronguard_reply -W $'key\nperiod' ;;
         --if-held) _cronguard_reply -W $'skip\nwait' ;;
+        --on-silence) _cronguard_reply -W $'freeze\nkill\ncontinue' ;;
+        --stragglers) _cronguard_reply -W $'kill\nwait\nleave' ;;
         --dsn-file) _cronguard_files -f ;;
         --state-dir) _cronguard_files -d ;;
         --config) _cronguard_files -f ;;
@@ -80,7 +84,7 @@ _cronguard()
         word=${word//=/}
         _cronguard_reply -W "${word// /$'\n'}"
     elif [[ ! $command ]]; then
-        _cronguard_reply -W $'run\ninit\nhistory\nshow'
+        _cronguard_reply -W $'run\nbeat\nextend\ninit\nhistory\nshow'
     elif [[ $command == run ]]; then
         _cronguard_command "$COMP_CWORD"
     fi

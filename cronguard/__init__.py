@@ -11,10 +11,11 @@ The house, room by room:
     ports.py                  what the services ask of a store
     domain/     THE STUDY     pure: nouns, periods, the life of a run; every rule is here
     errors.py                 our own failures, each with its exit code
+    streams.py                the three streams that the caller gave us
 
 Which way the arrows go:
 
-    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors
+    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors | streams
 
 What is never done:
 

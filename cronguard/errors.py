@@ -21,7 +21,7 @@ EXIT_CODES: tuple[tuple[str, str], ...] = (
     ("1-255", "the command's own status, unchanged; 128+n: it died of signal n"),
     ("75", "the ledger could not be reached: nothing was started"),
     ("76", "the lease was lost: another host may be running it"),
-    ("124", "stopped at its complete-by, or too late to start"),
+    ("124", "stopped at its complete-by, or stalled, or too late to start"),
     ("125", "cronguard itself: usage, configuration, schema, internal error"),
     ("126", "the command could not be executed"),
     ("127", "the command was not found"),

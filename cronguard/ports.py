@@ -41,11 +41,13 @@ class Foregone:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """The ledger's answer to a holder that renews: how long it has now, and whether it is asked to stop."""
+    """The ledger's answer to a holder that renews: how long it has now, and what it should know of its run."""
 
     lease_until: datetime
     now: datetime
     stop_requested: str | None = None
+    complete_by: datetime | None = None  # None: never; `cronguard extend` may have moved it
+    progressed_at: datetime | None = None  # when the command last said that it gets on
 
 
 class Page(Protocol):
@@ -75,8 +77,11 @@ class Store(Protocol):
     def page(self, key: str, period: str) -> AbstractContextManager[Page]:
         """Lock the key and look; what is written is committed on leaving, or nothing is."""
 
-    def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
-        """Renew a lease by one guarded statement; None when it is no longer this holder's."""
+    def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
+        """Renew a lease by one guarded statement, to `slack` after its complete-by at most.
+
+        None when it is no longer this holder's.
+        """
 
     def note(self, skip: Skip) -> None:
         """Record one firing that ran nothing."""

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from cronguard.domain.run import Attempt, Record, Run, Skip, State
+from cronguard.domain.run import Attempt, Progress, Record, Run, Skip, State
 from cronguard.domain.text import format_duration, format_instant
+from cronguard.domain.transcript import texts_of, visible
 
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
@@ -37,6 +38,8 @@ def show_run(record: Record, *, as_json: bool) -> None:
     if record.attempts:
         print_text("\n")
         print_table(ATTEMPT_COLUMNS, [_attempt_row(attempt, record.now) for attempt in record.attempts])
+    for attempt in record.attempts:
+        _print_output(attempt)
     if record.skipped:
         print_text("\n")
         print_table(SKIP_COLUMNS, [_skip_row(skip) for skip in record.skipped])
@@ -140,7 +143,8 @@ def _run_pairs(record: Record) -> list[tuple[str, str]]:
         ("exit", _exit(run)),
         ("started", _when(run.started_at)),
         ("finished", _when(run.finished_at)),
-        ("complete by", _when(run.complete_by) if run.complete_by else "never"),
+        ("complete by", _complete_by(run)),
+        *_progress_pairs(run.progress),
         ("lease until", _when(record.lease_until)),
         (
             "holder" if record.lease_until else "ran on",
@@ -152,6 +156,18 @@ def _run_pairs(record: Record) -> list[tuple[str, str]]:
     ]
 
 
+def _complete_by(run: Run) -> str:
+    moved = f"  (extended by {format_duration(run.extended_for)})" if run.extended_for else ""
+    return (_when(run.complete_by) if run.complete_by else "never") + moved
+
+
+def _progress_pairs(progress: Progress | None) -> list[tuple[str, str]]:
+    if progress is None:
+        return []
+    said = [("progress", f"{progress.text or 'it gets on'}  (said {_when(progress.at)})")]
+    return [*said, ("progress note", progress.note)] if progress.note else said
+
+
 def _attempt_row(attempt: Attempt, now: datetime | None) -> list[str]:
     asked = f"asked for by {attempt.requested_by}" if attempt.requested_by else ""
     return [
@@ -159,6 +175,24 @@ def _attempt_row(attempt: Attempt, now: datetime | None) -> list[str]:
         _took(attempt.started_at, attempt.finished_at or now), attempt.holder.host, str(attempt.holder.pid),
         str(attempt.token), "; ".join(filter(None, (attempt.note, asked))) or NOTHING,
     ]  # fmt: skip
+
+
+def _print_output(attempt: Attempt) -> None:
+    """Indented, so that no command can speak in our name."""
+    captured = attempt.captured
+    if captured is None or not captured.total:
+        return
+    head, tail = texts_of(captured)
+    print_text(f"\nOUTPUT OF ATTEMPT {attempt.attempt}, {captured.total} BYTES\n")
+    if captured.left_out:
+        print_text(f"{_indented(head)}… {captured.left_out} bytes left out …\n{_indented(tail)}")
+    else:
+        print_text(_indented(head + tail))
+
+
+def _indented(text: str) -> str:
+    lines = visible(text).removesuffix("\n").split("\n") if text else []
+    return "".join(f"{GAP}{line}\n" for line in lines)
 
 
 def _skip_row(skip: Skip) -> list[str]:
@@ -208,6 +242,8 @@ def _run_document(record: Record) -> dict[str, Any]:
         "exit_code": run.exit_code,
         "signal": run.signal,
         "complete_by": _instant(run.complete_by),
+        "extended_seconds": run.extended_for.total_seconds(),
+        **_progress_document(run.progress),
         "lease_until": _instant(record.lease_until),
         "failures": run.failures,
         "recoveries": run.recoveries,
@@ -244,7 +280,20 @@ def _attempt_document(attempt: Attempt) -> dict[str, Any]:
         "signal": attempt.signal,
         "requested_by": attempt.requested_by,
         "note": attempt.note,
+        **_output(attempt),
     }
+
+
+def _output(attempt: Attempt) -> dict[str, Any]:
+    captured = attempt.captured
+    texts = tuple(text.replace("\0", "\ufffd") for text in texts_of(captured)) if captured else (None, None)
+    known = (captured.total, captured.left_out > 0) if captured else (None, None)
+    return dict(zip(("output_head", "output_tail", "output_bytes", "output_truncated"), texts + known, strict=True))
+
+
+def _progress_document(progress: Progress | None) -> dict[str, Any]:
+    known = (progress.text, progress.note, _instant(progress.at)) if progress else (None, None, None)
+    return dict(zip(("progress", "progress_note", "progressed_at"), known, strict=True))
 
 
 def _skip_document(skip: Skip) -> dict[str, Any]:

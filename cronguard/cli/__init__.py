@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from cronguard.cli import ledger_commands, run_command
+from cronguard.cli import inside_commands, ledger_commands, run_command
 from cronguard.cli.tell import complain
 from cronguard.errors import CRONGUARD_FAILED, EXIT_CODES, SIGNALLED, CronguardError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run_command.add_to(app)
+inside_commands.add_to(app)
 ledger_commands.add_to(app)
 
 

@@ -12,9 +12,10 @@ from cronguard.cli.tell import SayOnStderr, remark, warn
 from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
 from cronguard.ports import Store
 from cronguard.process.clock import boottime
+from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
 from cronguard.services.ledger import Ledger
-from cronguard.services.results import result_waiting
+from cronguard.services.results import bury, result_waiting
 from cronguard.services.run import run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
@@ -42,11 +43,17 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     started_at = boottime()
     settings = gather(options)
     order = order_of(settings, argv, started_at)
-    with opened(settings) as it, _naming(_period_place(settings)):
-        it.signals.install()
+    worker = become_worker(lambda held: _bury(settings, held))
+    with worker.dying_of_interruptions(), opened(settings, worker.signals) as it, _naming(_period_place(settings)):
         tell = SayOnStderr(path=settings.environment.get("PATH", os.defpath))
         with _naming_what_did_not_start(order.firing.key):
-            return run(order, it.ledger, it.spool, it.signals, tell)
+            return run(order, it.ledger, it.spool, worker, tell)
+
+
+def _bury(settings: Settings, held: bytes) -> None:
+    """In the guardian's short-lived child: tell the ledger of the worker that died."""
+    with opened(settings) as it:
+        bury(held, it.spool, it.ledger)
 
 
 def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -72,12 +79,12 @@ def _naming_what_did_not_start(key: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(settings: Settings, *, create: bool = True) -> Iterator[Opened]:
+def opened(settings: Settings, signals: Signals | None = None, *, create: bool = True) -> Iterator[Opened]:
     """The configured ledger, closed again afterwards; without `create` a local one that is not there is not made."""
     address, origin = _located(settings)
     with _naming(origin):
         store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings), create=create)
-    signals = Signals()
+    signals = signals or Signals()
     ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause, on_failure=_say_that_we_wait(settings))
     try:
         yield Opened(store, FileSpool(spool_folders(settings), address.name), ledger, signals)

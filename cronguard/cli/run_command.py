@@ -40,6 +40,7 @@ def run(
     job_name: Annotated[Text, option("job_name")] = None,
     complete_by: Annotated[Text, option("complete_by")] = None,
     start_by: Annotated[Text, option("start_by")] = None,
+    extend_max: Annotated[Text, option("extend_max")] = None,
     attempts: Annotated[Text, option("attempts")] = None,
     retry_delay: Annotated[Text, option("retry_delay")] = None,
     recoveries: Annotated[Text, option("recoveries")] = None,
@@ -50,9 +51,13 @@ def run(
     lease: Annotated[Text, option("lease")] = None,
     beat_every: Annotated[Text, option("beat_every")] = None,
     stop_grace: Annotated[Text, option("stop_grace")] = None,
+    stall_after: Annotated[Text, option("stall_after")] = None,
     skip_exit: Annotated[Text, option("skip_exit")] = None,
+    on_silence: Annotated[Text, option("on_silence")] = None,
+    stragglers: Annotated[Text, option("stragglers")] = None,
     expand: Annotated[bool, option("expand")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
+    capture: Annotated[Text, option("capture")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen now, and why; claim nothing.", show_default=False)
     ] = False,

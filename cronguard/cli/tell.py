@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.run import SkipReason
 from cronguard.domain.text import format_instant
+from cronguard.streams import write_patiently
 
 if TYPE_CHECKING:
     from cronguard.process.command import Ended
@@ -110,6 +110,10 @@ class SayOnStderr:
                 complain(f"{what}: stopped at its complete-by")
             case "silence":
                 complain(f"{what}: stopped: the ledger did not answer for nearly a lease, another host may take over")
+            case "orphaned":
+                complain(f"{what}: killed: cronguard's guardian was killed")
+            case "stalled":
+                complain(f"{what}: stopped: neither output nor a beat for too long (--stall-after)")
             case "lost":
                 complain(f"{what}: killed: the lease was lost, another host may be running it")
             case "asked":
@@ -140,5 +144,5 @@ def _at_terminal() -> bool:
 def _say(line: str) -> None:
     """One line; what stderr's encoding does not know is written as an escape. Nobody to tell is no failure."""
     encoding = (sys.stderr and sys.stderr.encoding) or "ascii"
-    with suppress(OSError):  # past the interpreter's buffer, which at exit would insist on what could not be written
-        os.write(2, f"{line}\n".encode(encoding, "backslashreplace"))
+    # Past the interpreter's buffer, which at exit would insist on what could not be written.
+    write_patiently(2, f"{line}\n".encode(encoding, "backslashreplace"))

@@ -12,7 +12,7 @@ from datetime import datetime
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import TRANSITIONS, Event, next_token, recover
 from cronguard.domain.period import PeriodSource
-from cronguard.domain.run import Attempt, Change, Exclusive, Job, Lease, Run, Sight, SkipReason, State
+from cronguard.domain.run import NOT_AT_ALL, Attempt, Change, Exclusive, Job, Lease, Run, Sight, SkipReason, State
 
 
 def decide(claim: Claim, sight: Sight) -> tuple[Granted | Skipped, Change]:
@@ -203,6 +203,8 @@ def _started(claim: Claim, run: Run, token: int, now: datetime) -> Run:
         complete_by=complete_by(claim, now),
         exit_code=None,
         signal=None,
+        extended_for=NOT_AT_ALL,
+        progress=None,
     )
 
 
@@ -219,8 +221,16 @@ def _attempt_of(claim: Claim, run: Run, now: datetime) -> Attempt:
 
 
 def _new_lease(claim: Claim, run: Run, now: datetime) -> Lease:
-    until = now + claim.spec.terms.lease_for
-    return Lease(claim.key, claim.lane, claim.period, run.token, claim.holder, until)
+    return Lease(
+        key=claim.key,
+        lane=claim.lane,
+        period=claim.period,
+        token=run.token,
+        holder=claim.holder,
+        lease_until=now + claim.spec.terms.lease_for,
+        complete_by=run.complete_by,
+        extend_max=claim.spec.extend_max,
+    )
 
 
 def _seen_after(sight: Sight, run: Run, lease: Lease) -> Sight:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cronguard.domain.run import Attempt, Exclusive, Holder, Lease, Run, SkipReason
+from cronguard.domain.run import NOT_AT_ALL, Attempt, Exclusive, Holder, Lease, Run, SkipReason
 from cronguard.errors import BadInput
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BEATS_PER_LEASE = 6
 BEATS_A_LEASE_MUST_HOLD = 3  # one lost beat must not cost the lease (client-go's ratio rule)
+BEATS_BEFORE_A_STALL = 2
 TRUST_MARGIN = timedelta(seconds=2)  # between the tree being dead and the lease being over
 
 
@@ -32,10 +33,26 @@ class LeaseTerms:
     stop_grace: timedelta
     margin: timedelta = TRUST_MARGIN
 
+    @property
+    def slack(self) -> timedelta:
+        """How long after its complete-by a run may keep its lease: to stop its command, and to be sure of it."""
+        return self.stop_grace + self.margin
+
     @classmethod
-    def of(cls, lease_for: timedelta, stop_grace: timedelta, beat_every: timedelta | None = None) -> LeaseTerms:
+    def of(
+        cls,
+        lease_for: timedelta,
+        stop_grace: timedelta,
+        beat_every: timedelta | None = None,
+        stall_after: timedelta | None = None,
+    ) -> LeaseTerms:
         """Terms that hold together; raises BadInput, naming what to change."""
-        terms = cls(lease_for, beat_every or lease_for / BEATS_PER_LEASE, stop_grace)
+        terms = cls(lease_for, beat_every or _beat_every(lease_for, stall_after), stop_grace)
+        if stall_after and stall_after < terms.beat_every * BEATS_BEFORE_A_STALL:
+            raise BadInput(
+                f"a --stall-after of {_s(stall_after)} is shorter than two beats of {_s(terms.beat_every)}, which "
+                "bring what the command says by cronguard beat; lengthen --stall-after or shorten --beat-every"
+            )
         if lease_for < terms.beat_every * BEATS_A_LEASE_MUST_HOLD:
             raise BadInput(
                 f"a lease of {_s(lease_for)} is shorter than three beats of {_s(terms.beat_every)}; "
@@ -64,6 +81,7 @@ class JobSpec:
     rerun: bool = False
     force: bool = False
     requested_by: str | None = None
+    extend_max: timedelta = NOT_AT_ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +127,12 @@ class Skipped:
     run: Run | None = None
     held_by: Lease | None = None
     detail: str = ""
+
+
+def _beat_every(lease_for: timedelta, stall_after: timedelta | None) -> timedelta:
+    """The beats also bring what the command says of itself: well before it would be taken for stalled."""
+    often = lease_for / BEATS_PER_LEASE
+    return min(often, stall_after / (BEATS_BEFORE_A_STALL + 1)) if stall_after else often
 
 
 def _s(value: timedelta) -> str:

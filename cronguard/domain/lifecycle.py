@@ -20,12 +20,14 @@ all this and wakes can change nothing but the record of its own attempt.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from cronguard.domain.claim import Granted
-from cronguard.domain.run import AttemptEnd, Change, Lease, Outcome, Run, Sight, SkipReason, State
+from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, SkipReason, State
+from cronguard.domain.text import format_duration
 
 
 class Event(StrEnum):
@@ -74,6 +76,7 @@ EVENT_OF: dict[Outcome, Event] = {
     Outcome.FAILED: Event.FAIL,
     Outcome.START_FAILED: Event.FAIL,
     Outcome.TIMED_OUT: Event.TIME_OUT,
+    Outcome.STALLED: Event.TIME_OUT,
     Outcome.INTERRUPTED: Event.RELEASE,
 }
 OVER = (State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.DEAD, State.MISSED, State.CANCELLED)
@@ -89,9 +92,10 @@ def recover(run: Run, lease: Lease, now: datetime) -> tuple[Run, Change]:
     spent = run.recoveries >= run.recoveries_allowed
     state = TRANSITIONS[run.state, Event.GIVE_UP if spent else Event.RECOVER]
     recoveries = run.recoveries if spent else run.recoveries + 1
-    after = replace(run, state=state, recoveries=recoveries, finished_at=now if spent else None)
+    seen = _with_progress(run, (lease,))
+    after = replace(seen, state=state, recoveries=recoveries, finished_at=now if spent else None)
     note = "lease over at " + lease.lease_until.isoformat(timespec="seconds")
-    end = AttemptEnd(run.key, run.token, Outcome.LOST, now, note=note)
+    end = _noting_extension(AttemptEnd(run.key, run.token, Outcome.LOST, now, note=note), run)
     return after, Change(runs=(after,), closed=(end,), dropped=(lease,))
 
 
@@ -103,6 +107,8 @@ class Ending:
     exit_code: int | None = None
     signal: int | None = None
     note: str | None = None
+    proven: bool = False  # that nothing of the command is left: a run that was lost may be given on at once
+    captured: Captured | None = None
 
 
 class Standing(StrEnum):
@@ -131,12 +137,22 @@ def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Chang
         stands = Standing.ALREADY_SO  # a release leaves the run pending, whoever wrote it
     if stands is Standing.ALREADY_SO:
         return stands, Change()
+    if stands is Standing.MINE and ending.outcome is Outcome.LOST and ending.proven:
+        return _given_on(held, ending, sight)
     late_failure = stands is Standing.LATE and ending.outcome is not Outcome.SUCCEEDED
     if stands is Standing.LOST or late_failure or ending.outcome is Outcome.LOST:
         return Standing.LOST, Change(closed=(_lost(held, ending, sight.now),))
     after = _over(held, _seen(held, sight), ending, sight.now)
     dropped = tuple(lease for lease in sight.leases if lease.token == held.run.token)
-    return stands, Change(runs=(after,), closed=(_end(held, ending, sight.now),), dropped=dropped)
+    end = _noting_extension(_end(held, ending, sight.now), after)
+    return stands, Change(runs=(after,), closed=(end,), dropped=dropped)
+
+
+def _given_on(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
+    """The run was cut short on this host, and nothing of it is left: nobody need wait for the lease to end."""
+    lease = next((lease for lease in sight.leases if lease.token == held.run.token), held.lease)
+    after, change = recover(_seen(held, sight), lease, sight.now)
+    return Standing.LOST, replace(change, closed=(_noting_extension(_lost(held, ending, sight.now), after),))
 
 
 def fail_and_hold(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
@@ -162,7 +178,8 @@ def retry(held: Granted, sight: Sight) -> tuple[Granted | None, Change]:
     if mine.token != held.run.token:
         return _next_attempt(held, run, mine, sight.now), Change()
     job = replace(sight.job, token=next_token(sight.job.token, sight.now), last_started_at=sight.now)
-    granted = _next_attempt(held, _tried_again(run, job.token, sight.now), replace(mine, token=job.token), sight.now)
+    lease = replace(mine, token=job.token, progress=None)
+    granted = _next_attempt(held, _tried_again(run, job.token, sight.now), lease, sight.now)
     change = Change(job, (granted.run,), (granted.attempt,), taken=(granted.lease,), dropped=(mine,))
     return granted, change
 
@@ -170,7 +187,8 @@ def retry(held: Granted, sight: Sight) -> tuple[Granted | None, Change]:
 def _tried_again(run: Run, token: int, now: datetime) -> Run:
     state = TRANSITIONS[run.state, Event.RETRY]
     number = run.attempt + 1
-    return replace(run, state=state, token=token, attempt=number, started_at=now, exit_code=None, signal=None)
+    tried = replace(run, state=state, token=token, attempt=number, started_at=now)
+    return replace(tried, exit_code=None, signal=None, progress=None)
 
 
 def _next_attempt(held: Granted, run: Run, lease: Lease, now: datetime) -> Granted:
@@ -179,7 +197,20 @@ def _next_attempt(held: Granted, run: Run, lease: Lease, now: datetime) -> Grant
 
 
 def _seen(held: Granted, sight: Sight) -> Run:
-    return sight.run(held.run.period) or held.run
+    return _with_progress(sight.run(held.run.period) or held.run, sight.leases)
+
+
+def _with_progress(run: Run, leases: Iterable[Lease]) -> Run:
+    """What a command says of itself is kept in its lease, and moves into its run when that goes."""
+    lease = next((lease for lease in leases if lease.token == run.token), None)
+    return replace(run, progress=lease.progress) if lease and lease.progress else run
+
+
+def _noting_extension(end: AttemptEnd, run: Run) -> AttemptEnd:
+    """Of the attempt with which a run ends: tries in place share one complete-by, and what was added to it."""
+    if not run.extended_for:
+        return end
+    return replace(end, note="; ".join(filter(None, (end.note, f"extended by {format_duration(run.extended_for)}"))))
 
 
 def _over(held: Granted, run: Run, ending: Ending, now: datetime) -> Run:
@@ -196,9 +227,14 @@ def as_it_ended(run: Run, ending: Ending, now: datetime) -> Run:
 
 
 def _end(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:
-    return AttemptEnd(held.run.key, held.run.token, ending.outcome, now, ending.exit_code, ending.signal, ending.note)
+    return _ended(held, ending, ending.outcome, ending.note, now)
 
 
 def _lost(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:
     note = ending.note or f"ended ({ending.outcome}) after the lease was lost"
-    return AttemptEnd(held.run.key, held.run.token, Outcome.LOST, now, ending.exit_code, ending.signal, note)
+    return _ended(held, ending, Outcome.LOST, note, now)
+
+
+def _ended(held: Granted, ending: Ending, outcome: Outcome, note: str | None, now: datetime) -> AttemptEnd:
+    exit_code, signum = ending.exit_code, ending.signal
+    return AttemptEnd(held.run.key, held.run.token, outcome, now, exit_code, signum, note, ending.captured)

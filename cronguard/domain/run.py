@@ -14,6 +14,7 @@ from enum import StrEnum
 from cronguard.errors import BadInput
 
 MAX_NAME_BYTES = 255  # keys and period labels; the schema repeats it
+NOT_AT_ALL = timedelta()
 
 
 class State(StrEnum):
@@ -36,6 +37,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     START_FAILED = "start_failed"
     TIMED_OUT = "timed_out"
+    STALLED = "stalled"
     INTERRUPTED = "interrupted"
     LOST = "lost"
 
@@ -89,6 +91,15 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """What a command last said of itself, and when: `3/10`, `40%` or `3`, and a note."""
+
+    at: datetime
+    text: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The right of one holder to run one period, until `lease_until`; the one row that beats touch."""
 
@@ -99,6 +110,11 @@ class Lease:
     holder: Holder
     lease_until: datetime
     stop_requested: str | None = None
+    complete_by: datetime | None = None  # that of its run, here too: the beats' one statement reads no other row
+    extend_max: timedelta = NOT_AT_ALL
+    extended_for: timedelta = NOT_AT_ALL
+    extension_id: str | None = None  # of the last call that extended it, which may ask again
+    progress: Progress | None = None
 
     def lapsed(self, now: datetime) -> bool:
         return self.lease_until < now
@@ -130,6 +146,22 @@ class Run:
     complete_by: datetime | None = None
     exit_code: int | None = None
     signal: int | None = None
+    extended_for: timedelta = NOT_AT_ALL
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What is remembered of a command's output: its first and its last bytes, of both streams as they came."""
+
+    head: bytes = b""
+    tail: bytes = b""  # of what came after the head: together they are all of it, or have a gap between them
+    total: int = 0  # bytes of both streams
+    notes: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> int:
+        return self.total - len(self.head) - len(self.tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +180,7 @@ class Attempt:
     exit_code: int | None = None
     signal: int | None = None
     note: str | None = None
+    captured: Captured | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +194,7 @@ class AttemptEnd:
     exit_code: int | None = None
     signal: int | None = None
     note: str | None = None
+    captured: Captured | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +232,7 @@ class Change:
     opened: tuple[Attempt, ...] = ()
     closed: tuple[AttemptEnd, ...] = ()
     taken: tuple[Lease, ...] = ()
+    updated: tuple[Lease, ...] = ()  # all of it but how long it lasts, which is the beats' affair
     dropped: tuple[Lease, ...] = ()
     skips: tuple[Skip, ...] = ()
 
@@ -210,12 +245,14 @@ class Change:
             opened=self.opened + later.opened,
             closed=self.closed + later.closed,
             taken=self.taken + later.taken,
+            updated=self.updated + later.updated,
             dropped=self.dropped + later.dropped,
             skips=self.skips + later.skips,
         )
 
     def __bool__(self) -> bool:
-        return bool(self.job or self.runs or self.opened or self.closed or self.taken or self.dropped or self.skips)
+        leases = self.taken or self.updated or self.dropped
+        return bool(self.job or self.runs or self.opened or self.closed or leases or self.skips)
 
 
 @dataclass(frozen=True, slots=True)

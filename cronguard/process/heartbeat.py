@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 
 from cronguard.domain.claim import LeaseTerms
@@ -19,6 +18,7 @@ from cronguard.ports import Beat
 from cronguard.process.clock import boottime
 
 AFTER_A_FAILURE = (0.3, 1.5)  # seconds before a beat that failed is tried again: soon, and not all at once
+BEFORE_THE_END = 1.0  # seconds before complete-by at which it is asked once more whether it has moved
 
 
 class Trust:
@@ -26,62 +26,79 @@ class Trust:
 
     def __init__(self, terms: LeaseTerms, on_news: Callable[[], None]) -> None:
         self._terms = terms
-        self._on_news = on_news
+        self.on_news = on_news
         self.until = 0.0
+        self.complete_at = float("inf")
+        self.last_sign_at = boottime()  # when the command last said, by `cronguard beat`, that it gets on
         self.lost = False
         self.stop_requested: str | None = None
+        self.supervised_at = boottime()  # when the supervising loop last came round
+        self._progressed_at: datetime | None = None
 
     @property
     def stop_at(self) -> float:
         """When to ask the command to stop, so that it is dead by `until`."""
         return self.until - self._terms.stop_grace.total_seconds()
 
-    def renew(self, sent_at: float, now: datetime, lease_until: datetime) -> None:
+    @property
+    def is_supervised(self) -> bool:
+        """A beat vouches for the loop that would stop the command, never for its own thread alone."""
+        return boottime() - self.supervised_at < self._terms.lease_for.total_seconds() / 2
+
+    def renew(self, sent_at: float, now: datetime, lease_until: datetime, complete_by: datetime | None) -> None:
         """A good answer to what was sent at boottime `sent_at`."""
         valid_for = lease_until - now - self._terms.margin
         self.until = max(self.until, sent_at + valid_for.total_seconds())
+        if complete_by:
+            self.complete_at = sent_at + (complete_by - now).total_seconds()
+        self.on_news()
+
+    def progressed(self, at: datetime | None) -> None:
+        if at and at != self._progressed_at:
+            self._progressed_at, self.last_sign_at = at, boottime()
 
     def lose(self) -> None:
         """The ledger says that the lease is no longer ours."""
         self.lost = True
-        self._on_news()
+        self.on_news()
 
     def ask_to_stop(self, why: str) -> None:
         if self.stop_requested is None:
             self.stop_requested = why
-            self._on_news()
+            self.on_news()
 
 
 class Heartbeat:
-    """Beats until it is left. `beat` makes one try: an answer, None when the lease is lost, or it raises."""
+    """Beats between `start` and `stop`. `beat` makes one try: an answer, None when the lease is lost, or it raises."""
 
     def __init__(self, beat: Callable[[], Beat | None], trust: Trust, every: float) -> None:
         self._beat = beat
         self._trust = trust
         self._every = every
         self._over = threading.Event()
-        self._between_beats = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Heartbeat:
+    def start(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(self._over,), name="heartbeat", daemon=True)
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """No beat after this one; a beat on its way is not waited for, the guarded statement makes it harmless."""
+    def stop(self, *, wait: bool = False) -> None:
+        """No beat after this one. To wait for one on its way is for who is about to fork, or to change the token."""
         self._over.set()
+        if wait and self._thread:
+            self._thread.join()
 
-    @contextmanager
-    def still(self) -> Iterator[None]:
-        """No beat inside: the lease is about to change its token."""
-        with self._between_beats:
-            yield
+    def _run(self, over: threading.Event) -> None:
+        pause = self._pause()
+        while not over.wait(pause) and not self._trust.lost:
+            if self._trust.is_supervised:
+                pause = self._pause() if self._one_beat() else random.uniform(*AFTER_A_FAILURE)  # noqa: S311  jitter
 
-    def _run(self) -> None:
-        pause = self._every
-        while not self._over.wait(pause) and not self._trust.lost:
-            with self._between_beats:
-                pause = self._every if self._one_beat() else random.uniform(*AFTER_A_FAILURE)  # noqa: S311  jitter
+    def _pause(self) -> float:
+        """Until the next beat is due; one comes just before complete-by, which `cronguard extend` may have moved."""
+        until_the_end = self._trust.complete_at - boottime() - BEFORE_THE_END
+        return min(self._every, until_the_end) if until_the_end > 0 else self._every
 
     def _one_beat(self) -> bool:
         sent_at = boottime()
@@ -91,8 +108,9 @@ class Heartbeat:
             return False  # silence: the trust timer decides what it means
         if answer is None:
             self._trust.lose()
-        else:
-            self._trust.renew(sent_at, answer.now, answer.lease_until)
-            if answer.stop_requested:
-                self._trust.ask_to_stop(answer.stop_requested)
+            return True
+        self._trust.progressed(answer.progressed_at)
+        self._trust.renew(sent_at, answer.now, answer.lease_until, answer.complete_by)
+        if answer.stop_requested:
+            self._trust.ask_to_stop(answer.stop_requested)
         return True

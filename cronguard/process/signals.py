@@ -14,7 +14,31 @@ from cronguard.process.clock import boottime
 
 STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASS_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+SUSPEND = (signal.SIGTSTP, signal.SIGCONT)
+TERMINAL_STOPS = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
 LONGEST_WAIT = 1.0  # seconds; poll(2) does not count suspend, so every clock is looked at this often
+
+
+class Caller:
+    """What the caller gave us, for the command to be given too: its mask, and which signals it has ignored.
+
+    Python ignores SIGPIPE and SIGXFSZ at its own start; what the caller had of
+    those cannot be seen any more, and the command gets the default.
+    """
+
+    def __init__(self) -> None:
+        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        watched = (*STOP, *PASS_ON, *SUSPEND, *TERMINAL_STOPS, signal.SIGCHLD)
+        self.ignored = frozenset(signum for signum in watched if signal.getsignal(signum) is signal.SIG_IGN)
+
+    def restore(self) -> None:
+        """In the process that will be the command, just before it is."""
+        signal.set_wakeup_fd(-1)
+        for signum in (*TERMINAL_STOPS, *SUSPEND, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(signum, signal.SIG_IGN if signum in self.ignored else signal.SIG_DFL)
+        for signum in (*STOP, *PASS_ON):
+            signal.signal(signum, signal.SIG_IGN if signum in self.ignored else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
 
 class Signals:
@@ -24,19 +48,32 @@ class Signals:
     stays ignored, for cronguard and for the command.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, caller: Caller | None = None) -> None:
+        self.caller = caller or Caller()
         self._arrived: deque[int] = deque()
+        self._lifeline: int | None = None
+        self.orphaned = False
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        self.interrupt_was_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        self._poll = select.poll()
+        self._poll.register(self._read, select.POLLIN)
 
-    def install(self) -> None:
+    def install(self, *more: int) -> None:
         """From here on signals are queued. SIGCHLD gets its default back: ignored, it would hide exit codes."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for signum in STOP + PASS_ON:
-            if signal.getsignal(signum) is not signal.SIG_IGN:
+        for signum in (*STOP, *PASS_ON, *more):
+            if signum not in self.caller.ignored:
                 signal.signal(signum, self._queue)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.caller.mask)
+
+    def watch(self, descriptor: int) -> None:
+        """Waits end also when there is something to read here."""
+        self._poll.register(descriptor, select.POLLIN)
+
+    def hang_on(self, lifeline: int) -> None:
+        """When this descriptor ends, whoever holds its other end is dead: we are orphaned, and told to stop."""
+        self._lifeline = lifeline
+        self.watch(lifeline)
 
     def take(self) -> int | None:
         """The next signal that arrived, or None."""
@@ -52,10 +89,12 @@ class Signals:
         if self._arrived:
             return
         remaining = max(0.0, min(until - boottime(), LONGEST_WAIT))
-        poll = select.poll()
-        poll.register(self._read, select.POLLIN)
-        if poll.poll(remaining * 1000):
-            self._drain()
+        for descriptor, _ in self._poll.poll(remaining * 1000):
+            if descriptor == self._lifeline:
+                self.orphaned = True
+                self._poll.unregister(descriptor)
+            elif descriptor == self._read:
+                self._drain()
 
     def pause(self, seconds: float) -> None:
         """Wait before anything was started; raises Interrupted when told to stop meanwhile."""
@@ -73,6 +112,8 @@ class Signals:
 
     def told_to_stop(self) -> int | None:
         """The first signal that asks to stop, still to be taken; None if there is none."""
+        if self.orphaned:
+            return signal.SIGHUP
         return next((signum for signum in self._arrived if signum in STOP), None)
 
     def _queue(self, signum: int, _frame: FrameType | None) -> None:

@@ -13,12 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
+from uuid import uuid4
 
 from cronguard.domain import lifecycle
 from cronguard.domain.admission import decide
 from cronguard.domain.calendar import changes
-from cronguard.domain.claim import Claim, Granted, Skipped
+from cronguard.domain.claim import Claim, Granted, LeaseTerms, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
+from cronguard.domain.progress import Extension, Inside, extend, progress
 from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
 from cronguard.errors import BadInput, LedgerUnavailable
 from cronguard.ports import Beat, Store
@@ -89,9 +91,9 @@ class Ledger:
 
     # ----------------------------------------------------------------------- while it runs, and after
 
-    def beat(self, held: Granted, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
+    def beat(self, held: Granted, terms: LeaseTerms) -> Beat | None:
         """One try to renew; the heartbeat tries again by itself."""
-        return self._store.beat(held.lease, lease_for, at_most)
+        return self._store.beat(held.lease, terms.lease_for, terms.slack)
 
     def finish(self, held: Granted, ending: Ending, until: float) -> Standing:
         """The attempt and its run are over; raises LedgerUnavailable when boottime `until` came first."""
@@ -109,17 +111,40 @@ class Ledger:
         """The next attempt in place; None when the run is no longer ours."""
         return self._change(held, lambda sight: lifecycle.retry(held, sight), until)
 
+    # ----------------------------------------------------------------------- from inside the command
+
+    def progress(self, inside: Inside, text: str | None, note: str | None) -> bool:
+        """How far the command is; False when its run is no longer live."""
+        return self._say(inside, lambda sight: progress(inside, text, note, sight))
+
+    def extend(self, inside: Inside, by: timedelta) -> Extension:
+        """The command needs more time."""
+        call = str(uuid4())  # one for all the times that it may have to be asked
+        return self._say(inside, lambda sight: extend(inside, by, call, sight))
+
+    def _say(self, inside: Inside, decision: Callable[[Sight], tuple[_Told, Change]]) -> _Told:
+        """Refused by a plain read that locks nothing, and makes no ledger where there is none; else written."""
+
+        def once() -> _Told:
+            with self._store.connected():
+                told, change = decision(self._store.look(inside.key, inside.period))
+                return self._write(inside.key, inside.period, decision) if change else told
+
+        return self._ask(once, boottime() + self._db_wait)
+
+    # ----------------------------------------------------------------------- how it is asked
+
     def _ask(self, ask: Callable[[], _Told], until: float) -> _Told:
         return patiently(ask, until, self._pause, self._on_failure)
 
     def _change(self, held: Granted, decision: Callable[[Sight], tuple[_Told, Change]], until: float) -> _Told:
-        def once() -> _Told:
-            with self._store.page(held.run.key, held.run.period) as page:
-                told, change = decision(page.sight)
-                page.write(change)
-            return told
+        return self._ask(lambda: self._write(held.run.key, held.run.period, decision), until)
 
-        return self._ask(once, until)
+    def _write(self, key: str, period: str, decision: Callable[[Sight], tuple[_Told, Change]]) -> _Told:
+        with self._store.page(key, period) as page:
+            told, change = decision(page.sight)
+            page.write(change)
+        return told
 
 
 class _Question:

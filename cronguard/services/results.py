@@ -22,6 +22,12 @@ class Spool(Protocol):
     def keep(self, held: Granted, ending: Ending) -> str:
         """Store a result durably; where it lies. Raises OSError when nowhere can be written."""
 
+    def packed(self, held: Granted, ending: Ending) -> bytes:
+        """A result as `keep` would write it."""
+
+    def unpacked(self, text: bytes) -> tuple[Granted, Ending] | None:
+        """What `packed` has packed; None for anything else."""
+
     def waiting(self) -> list[tuple[str, Granted, Ending]]:
         """(name, what was held, how it ended), oldest first; cheap when there are none."""
 
@@ -43,6 +49,17 @@ def deliver(spool: Spool, ledger: Ledger, undelivered: Callable[[str, Exception]
             undelivered(name, error)
         else:
             spool.forget(name)
+
+
+def bury(text: bytes, spool: Spool, ledger: Ledger) -> None:
+    """Tell the ledger of a worker that died; kept on this host when the ledger is away too."""
+    found = spool.unpacked(text)
+    if found is None:
+        return
+    try:
+        ledger.finish_late(*found)
+    except LedgerUnavailable:
+        spool.keep(*found)
 
 
 def deliver_what_can_be(spool: Spool, ledger: Ledger) -> None:

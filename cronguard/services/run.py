@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from cronguard.domain.claim import Claim, Granted, Skipped
@@ -14,18 +14,20 @@ from cronguard.domain.run import Outcome
 from cronguard.errors import LEASE_LOST, Interrupted, LedgerUnavailable
 from cronguard.ports import Beat
 from cronguard.process.clock import boottime
-from cronguard.process.command import NEVER, Ended, Limits, Stopped, supervise
+from cronguard.process.command import Ended, Limits, OnSilence, Stopped, Stragglers, supervise
+from cronguard.process.guardian import Worker
 from cronguard.process.heartbeat import Heartbeat, Trust
-from cronguard.process.quiet import HeldBack
-from cronguard.process.signals import Signals
-from cronguard.process.spawn import Command
+from cronguard.process.link import NEVER
+from cronguard.process.output import Output
+from cronguard.process.spawn import Command, Stub
 from cronguard.services.briefing import environment_of, expanded
 from cronguard.services.firing import Firing
-from cronguard.services.judging import ending_of, exit_code_of, exit_code_of_skip
+from cronguard.services.judging import DIED, ending_of, exit_code_of, exit_code_of_skip, signal_of
 from cronguard.services.ledger import Ledger, Verdict
 from cronguard.services.results import Spool, deliver, result_waiting
 
 RETRY_JITTER = (0.5, 1.5)  # of the delay, so that a fleet does not try again in step
+GUARDIAN_WAITS = 1.0  # seconds past the worker's own limit, half the margin of the lease
 TRIES_AFTER_KILL = 2.0  # seconds to tell the ledger of an attempt whose lease is gone: nothing depends on it
 
 
@@ -40,6 +42,10 @@ class Order:
     skip_exit: int = 0
     expand: bool = False
     quiet: bool = False
+    capture: int = 16 * 1024  # bytes of output to remember
+    on_silence: OnSilence = OnSilence.FREEZE
+    stragglers: Stragglers = Stragglers.KILL
+    stall_after: timedelta | None = None
 
 
 class Teller(Protocol):
@@ -56,14 +62,14 @@ class Teller(Protocol):
     def undelivered(self, name: str, reason: Exception) -> None: ...
 
 
-def run(order: Order, ledger: Ledger, spool: Spool, signals: Signals, tell: Teller) -> int:
+def run(order: Order, ledger: Ledger, spool: Spool, worker: Worker, tell: Teller) -> int:
     """One firing, from the question to the exit code."""
     deliver(spool, ledger, tell.undelivered)
     verdict = ledger.claim(order.firing, lambda key, period: result_waiting(spool, key, period))
     if isinstance(verdict.answer, Skipped):
         return _skip(verdict.answer, verdict.claim, order, tell)
     tell.granted(verdict)
-    return _Held(order, verdict, verdict.answer, ledger, spool, signals, tell).to_the_end()
+    return _Holding(order, verdict, verdict.answer, ledger, spool, worker, tell).to_the_end()
 
 
 def _skip(skipped: Skipped, claim: Claim, order: Order, tell: Teller) -> int:
@@ -72,68 +78,90 @@ def _skip(skipped: Skipped, claim: Claim, order: Order, tell: Teller) -> int:
     return exit_code
 
 
-class _Held:
-    """A granted run: its attempts, one after the other, under one heartbeat."""
+class _Holding:
+    """A granted run: its attempts, one after the other, on one lease."""
 
     def __init__(
-        self,
-        order: Order,
-        verdict: Verdict,
-        held: Granted,
-        ledger: Ledger,
-        spool: Spool,
-        signals: Signals,
-        tell: Teller,
+        self, order: Order, verdict: Verdict, held: Granted, ledger: Ledger, spool: Spool, worker: Worker, tell: Teller
     ) -> None:
-        self._order, self._ledger, self._spool, self._signals, self._tell = order, ledger, spool, signals, tell
-        self._held = held
-        self._sent_at = verdict.sent_at
+        self._order, self._ledger, self._spool, self._worker, self._tell = order, ledger, spool, worker, tell
+        self._output = Output(capture=0, quiet=False)
         self._terms = order.firing.spec.terms
-        self._trust = Trust(self._terms, on_news=signals.wake)
-        self._trust.renew(verdict.sent_at, held.now, held.lease.lease_until)
+        self._is_running = False
+        self._reported: Ended | None = None
+        self._trust = Trust(self._terms, on_news=self._tell_guardian)
+        self._heartbeat = Heartbeat(self._beat, self._trust, self._terms.beat_every.total_seconds())
+        self._hold(held, verdict.sent_at)
 
     def to_the_end(self) -> int:
-        with Heartbeat(self._beat, self._trust, self._terms.beat_every.total_seconds()) as heartbeat:
+        ended = self._attempt()
+        while self._is_worth_another_try(ended) and self._next_attempt(ended):
             ended = self._attempt()
-            while self._is_worth_another_try(ended) and self._next_attempt(ended, heartbeat):
-                ended = self._attempt()
         return self._finish(ended)
 
+    def _hold(self, held: Granted, sent_at: float) -> None:
+        """From here on this attempt is ours; the guardian can say so if we cannot any more."""
+        self._held = held
+        self._worker.link.holding = self._spool.packed(held, DIED)
+        self._trust.renew(sent_at, held.now, held.lease.lease_until, held.run.complete_by)
+
     def _attempt(self) -> Ended:
-        """Run the command once, unless it is too late for that already; --quiet lets only a failure be heard."""
+        """Run the command once, unless it is too late for that already."""
         if refused := self._refused_start():
             return refused
-        order, held_back = self._order, HeldBack() if self._order.quiet else None
-        command = Command(
+        self._output = self._new_output()
+        stub = Stub(self._command(self._output), self._worker)  # forked while there is no other thread
+        self._output.start()
+        self._heartbeat.start()
+        return self._supervised(stub, self._output)
+
+    def _new_output(self) -> Output:
+        order = self._order
+        return Output(order.capture, order.quiet, watched=order.stall_after is not None)
+
+    def _supervised(self, stub: Stub, output: Output) -> Ended:
+        order = self._order
+        limits = Limits(
+            self._trust, self._terms.stop_grace.total_seconds(), order.on_silence, order.stragglers, order.stall_after
+        )
+        self._is_running = True
+        self._tell_guardian()
+        try:
+            return supervise(stub, output, limits, self._worker)
+        finally:
+            self._is_running = False
+            self._worker.link.kill_at = NEVER
+
+    def _command(self, output: Output) -> Command:
+        order = self._order
+        return Command(
             argv=expanded(order.argv, self._held) if order.expand else order.argv,
             environment=environment_of(self._held, order.environment),
-            stdout=held_back.stdout if held_back else None,
-            stderr=held_back.stderr if held_back else None,
+            stdout=output.stdout,
+            stderr=output.stderr,
         )
-        ended = supervise(command, self._limits(), self._signals)
-        if held_back and exit_code_of(ended):
-            held_back.print()
-        self._say(command, ended)
-        return ended
 
     def _refused_start(self) -> Ended | None:
         """Told to stop, or the lease nearly over, before the command was even started."""
-        if signum := self._signals.told_to_stop():
+        if signum := self._worker.signals.told_to_stop():
             return Ended(stopped=Stopped.SIGNAL, stop_signal=signum)
         return Ended(stopped=Stopped.SILENCE) if boottime() >= self._trust.stop_at else None
 
-    def _limits(self) -> Limits:
-        complete_by = self._held.run.complete_by
-        complete_at = self._boottime_of(complete_by) if complete_by else NEVER
-        return Limits(self._trust, self._terms.stop_grace.total_seconds(), complete_at)
+    def _tell_guardian(self) -> None:
+        """News of the lease: until when the guardian lets us live without any more of it."""
+        if self._is_running and self._order.on_silence is not OnSilence.CONTINUE:
+            self._worker.link.kill_at = self._trust.until + GUARDIAN_WAITS
+        self._worker.signals.wake()
 
-    def _boottime_of(self, instant: datetime) -> float:
-        """An instant of the ledger's clock on this host's; never later than it really is."""
-        return self._sent_at + (instant - self._held.now).total_seconds()
-
-    def _say(self, command: Command, ended: Ended) -> None:
+    def _report(self, ended: Ended) -> None:
+        """Once the ledger knows: who reads us may be stuck. --quiet lets only a failure be heard."""
+        if ended is self._reported:
+            return
+        self._reported = ended
+        if self._order.quiet and exit_code_of(ended):
+            self._output.print_held_back()
         if ended.start_errno is not None:
-            self._tell.not_started(command.argv[0], ended)
+            self._tell.not_started(self._order.argv[0], ended)
         elif ended.stopped:
             self._tell.stopped(ended, self._held)
 
@@ -143,15 +171,16 @@ class _Held:
         failed = ending_of(ended).outcome in (Outcome.FAILED, Outcome.START_FAILED)
         return failed and self._held.run.failures + 1 < self._order.firing.spec.attempts
 
-    def _next_attempt(self, ended: Ended, heartbeat: Heartbeat) -> bool:
+    def _next_attempt(self, ended: Ended) -> bool:
         """Close the attempt that failed, wait, and start the next under a new token, if there is time and leave."""
         delay = self._delay()
-        if boottime() + delay >= self._limits().complete_at:
+        if boottime() + delay >= self._trust.complete_at:
             return False
         try:
             self._ledger.fail_and_hold(self._held, ending_of(ended), self._trust.stop_at)
+            self._report(ended)
             self._tell.trying_again(self._held, delay)
-            return self._may_go_on_after(delay) and self._take_next_token(heartbeat)
+            return self._may_go_on_after(delay) and self._take_next_token()
         except (LedgerUnavailable, Interrupted):
             return False
 
@@ -160,26 +189,25 @@ class _Held:
         return self._order.retry_delay.total_seconds() * growth * random.uniform(*RETRY_JITTER)  # noqa: S311  jitter
 
     def _may_go_on_after(self, delay: float) -> bool:
-        until = boottime() + delay
+        until, signals, trust = boottime() + delay, self._worker.signals, self._trust
         while boottime() < until:
-            self._signals.wait(until)
-            if self._signals.told_to_stop() or self._trust.lost or self._trust.stop_requested:
+            trust.supervised_at = boottime()
+            signals.wait(until)
+            if signals.told_to_stop() or trust.lost or trust.stop_requested:
                 return False
-        return boottime() < self._trust.stop_at
+        return boottime() < trust.stop_at
 
-    def _take_next_token(self, heartbeat: Heartbeat) -> bool:
-        with heartbeat.still():
-            sent_at = boottime()
-            granted = self._ledger.retry(self._held, self._trust.stop_at)
-            if granted:
-                self._held, self._sent_at = granted, sent_at
+    def _take_next_token(self) -> bool:
+        """No beat meanwhile: it would be one for a token that is no longer ours, and look like a loss."""
+        self._heartbeat.stop(wait=True)
+        sent_at = boottime()
+        granted = self._ledger.retry(self._held, self._trust.stop_at)
+        if granted:
+            self._hold(granted, sent_at)
         return granted is not None
 
     def _beat(self) -> Beat | None:
-        held, terms = self._held, self._terms
-        complete_by = held.run.complete_by
-        at_most = complete_by + terms.stop_grace + terms.margin if complete_by else None
-        return self._ledger.beat(held, terms.lease_for, at_most)
+        return self._ledger.beat(self._held, self._terms)
 
     # ----------------------------------------------------------------------- the end
 
@@ -187,14 +215,23 @@ class _Held:
         """Tell the ledger, for as long as the lease lasts; else keep the result for the next command to deliver."""
         ending = ending_of(ended)
         until = boottime() + TRIES_AFTER_KILL if ending.outcome is Outcome.LOST else self._trust.until
+        standing = Standing.MINE
         try:
             standing = self._ledger.finish(self._held, ending, until)
         except (LedgerUnavailable, Interrupted) as failure:
             self._keep(ending, failure)
-            return exit_code_of(ended)
+        self._heartbeat.stop()
+        self._worker.link.holding = b""
+        self._report(ended)
+        return self._exit_code(ended, ending, standing)
+
+    def _exit_code(self, ended: Ended, ending: Ending, standing: Standing) -> int:
         if standing is Standing.LOST and ending.outcome is not Outcome.LOST:
             self._tell.lost(self._held)
-        return LEASE_LOST if standing is Standing.LOST else exit_code_of(ended)
+            return LEASE_LOST
+        code = exit_code_of(ended)
+        self._worker.link.died_of = signal_of(ended, code)
+        return code
 
     def _keep(self, ending: Ending, failure: Exception) -> None:
         try:

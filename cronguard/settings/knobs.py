@@ -66,6 +66,10 @@ KNOBS: tuple[Knob, ...] = (
         metavar="WHEN",
     ),
     Knob("start_by", read.deadline, "later than that, do not start: the same forms (none)", metavar="WHEN"),
+    Knob(
+        "extend_max", read.allowance, "how much later the command may make its complete-by, in all; 0: not at all",
+        "0", "DURATION",
+    ),
     Knob("attempts", read.positive, "tries of a command that fails, made in place", "1", "N"),
     Knob("retry_delay", read.duration, "pause before the next try; doubles each time, with jitter", "30s", "DURATION"),
     Knob("recoveries", read.count, "how often a run whose holder died may be run again; 0: never", "3", "N"),
@@ -78,9 +82,22 @@ KNOBS: tuple[Knob, ...] = (
     Knob("beat_every", read.duration, "how often the lease is renewed (a sixth of it)", metavar="DURATION"),
     Knob("stop_grace", read.duration, "between asking the command to stop and killing it", "8s", "DURATION"),
     # the command
+    Knob(
+        "on_silence", read.on_silence, "no word from the ledger for a lease: freeze the command, kill it, or continue",
+        "freeze", "freeze|kill|continue",
+    ),
+    Knob(
+        "stragglers", read.stragglers, "processes that the command leaves behind: kill, wait for them, or leave them",
+        "kill", "kill|wait|leave",
+    ),
+    Knob(
+        "stall_after", read.duration, "stopped when it neither says anything nor calls cronguard beat so long (never)",
+        metavar="DURATION",
+    ),
     Knob("skip_exit", read.exit_code, "exit code where nothing was to be done", "0", "N"),
     Knob("expand", read.flag, "replace {period}, {period_start}, {period_end}, {key}, {token} in arguments", "false"),
     Knob("quiet", read.flag, "hold the output back and print it only if the command fails", "false"),
+    Knob("capture", read.size, "bytes of output to remember, half each of start and end; 0: none", "16k", "SIZE"),
     # the ledger
     Knob(
         "dsn", read.text, "the ledger: postgresql://… or sqlite:///path (a file in the state directory)",

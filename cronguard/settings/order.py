@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from cronguard.domain.calendar import CalendarAsked
 from cronguard.domain.claim import JobSpec, LeaseTerms
 from cronguard.domain.period import PeriodRequest
 from cronguard.domain.run import Holder
 from cronguard.errors import BadInput
+from cronguard.process.command import OnSilence, Stragglers
 from cronguard.services.firing import Firing
 from cronguard.services.run import Order
 from cronguard.settings import Settings
 from cronguard.settings.host import host_name, host_zone, person
+from cronguard.settings.knobs import BY_NAME
+
+_WHICH_LEDGER = ("dsn", "dsn_file", "state_dir", "config")
 
 
 def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Order:
@@ -26,12 +31,27 @@ def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Orde
     return Order(
         firing=firing_of(settings, started_at),
         argv=argv,
-        environment=settings.environment,
+        environment=_environment(settings),
         retry_delay=settings["retry_delay"],
         skip_exit=settings["skip_exit"],
         expand=settings["expand"],
         quiet=settings["quiet"],
+        on_silence=OnSilence(settings["on_silence"]),
+        stragglers=Stragglers(settings["stragglers"]),
+        capture=settings["capture"],
+        stall_after=settings["stall_after"],
     )
+
+
+def _environment(settings: Settings) -> Mapping[str, str]:
+    """The caller's; where an option said which ledger it is, `cronguard beat` in the command asks the same one."""
+    by_option = {name for name in _WHICH_LEDGER if settings.setting(name).rank == 0}
+    kept = dict(settings.environment)
+    for name in ("dsn", "dsn_file") if by_option & {"dsn", "dsn_file"} else ():
+        kept.pop(BY_NAME[name].variable, None)
+    said = {name: settings[name] for name in by_option}
+    paths = {name: str(Path(value).absolute()) for name, value in said.items() if BY_NAME[name].is_path}
+    return kept | {BY_NAME[name].variable: value for name, value in (said | paths).items()}
 
 
 def firing_of(settings: Settings, started_at: float) -> Firing:
@@ -63,14 +83,16 @@ def _job_spec(settings: Settings) -> JobSpec:
         rerun=settings["rerun"],
         force=settings["force"],
         requested_by=person(settings.environment) if settings["rerun"] else None,
+        extend_max=settings["extend_max"],
     )
 
 
 def _terms(settings: Settings) -> LeaseTerms:
+    names = ("lease", "stop_grace", "beat_every", "stall_after")
     try:
-        return LeaseTerms.of(settings["lease"], settings["stop_grace"], settings["beat_every"])
+        return LeaseTerms.of(*(settings[name] for name in names))
     except BadInput as error:
-        raise BadInput(settings.places("lease", "beat_every", "stop_grace") + str(error)) from None
+        raise BadInput(settings.places(*names) + str(error)) from None
 
 
 def _calendar(settings: Settings) -> CalendarAsked:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cronguard.domain.deadline import Deadline
 
 _YES = ("true", "yes", "on", "1")
+_SIZES = {"k": 1 << 10, "m": 1 << 20}
+MOST_BYTES = 1 << 20
 _NO = ("false", "no", "off", "0")
 
 
@@ -73,6 +75,11 @@ def duration(value: str) -> timedelta:
     return parse_duration(value)
 
 
+def allowance(value: str) -> timedelta:
+    """A duration, or none of it: 0."""
+    return timedelta() if value == "0" else duration(value)
+
+
 def deadline(value: str) -> Deadline:
     from cronguard.domain.deadline import Deadline  # noqa: PLC0415
 
@@ -87,6 +94,14 @@ def if_held(value: str) -> str:
     return one_of(value, "skip", "wait")
 
 
+def on_silence(value: str) -> str:
+    return one_of(value, "freeze", "kill", "continue")
+
+
+def stragglers(value: str) -> str:
+    return one_of(value, "kill", "wait", "leave")
+
+
 def one_of(value: str, *allowed: str) -> str:
     if value not in allowed:
         raise BadInput(f"{value!r} is not one of {', '.join(allowed)}")
@@ -99,6 +114,14 @@ def positive(value: str) -> int:
 
 def count(value: str) -> int:
     return whole(value, 0, 1_000_000)
+
+
+def size(value: str) -> int:
+    """Bytes, of which a ledger shall not have to hold too many."""
+    number, factor = (value[:-1], _SIZES[value[-1:].lower()]) if value[-1:].lower() in _SIZES else (value, 1)
+    if not (number.isascii() and number.isdigit() and len(number) < 8 and int(number) * factor <= MOST_BYTES):
+        raise BadInput(f"{value!r} is not a size of at most 1m; write it like 0, 4096, 16k or 1m")
+    return int(number) * factor
 
 
 def exit_code(value: str) -> int:

@@ -91,8 +91,8 @@ class PostgresStore:
             else:
                 self._let_go(connection)
 
-    def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
-        parameters = rows.lease_row(lease) | {"lease_for": lease_for, "at_most": at_most, "now": self._now()}
+    def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
+        parameters = rows.lease_row(lease) | {"lease_for": lease_for, "slack": slack, "now": self._now()}
         with self._connection() as connection:
             answers = self._exchange(connection, ("beat", parameters))
         return Beat(**answers["beat"][0]) if answers["beat"] else None

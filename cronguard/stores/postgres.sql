@@ -44,14 +44,16 @@ insert into cronguard.job (key, token) values (%(key)s, 0) on conflict (key) do 
 select * from cronguard.job where key = %(key)s for update
 
 -- name: lock_leases
-select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
+       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at
   from cronguard.lease where key = %(key)s for update
 
 -- name: read_job
 select * from cronguard.job where key = %(key)s
 
 -- name: read_leases
-select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
+       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at
   from cronguard.lease where key = %(key)s
 
 -- name: read_runs
@@ -99,17 +101,20 @@ update cronguard.job
 insert into cronguard.run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
-        started_at, finished_at, complete_by, exit_code, signal)
+        started_at, finished_at, complete_by, exit_code, signal,
+        extended_for, progress, progress_note, progressed_at)
 values (%(key)s, %(period)s, %(state)s, %(lane)s, %(attempt)s, %(failures)s, %(recoveries)s, %(attempts_allowed)s,
         %(recoveries_allowed)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(period_start)s, %(period_end)s, %(zone)s,
-        %(cadence)s, %(source)s, %(slot)s, %(started_at)s, %(finished_at)s, %(complete_by)s, %(exit_code)s, %(signal)s)
+        %(cadence)s, %(source)s, %(slot)s, %(started_at)s, %(finished_at)s, %(complete_by)s, %(exit_code)s, %(signal)s,
+        %(extended_for)s, %(progress)s, %(progress_note)s, %(progressed_at)s)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
        recoveries_allowed = excluded.recoveries_allowed, token = excluded.token, holder = excluded.holder,
        host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
-       exit_code = excluded.exit_code, signal = excluded.signal
+       exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
+       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at
 
 -- name: open_attempt
 insert into cronguard.attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
@@ -119,31 +124,48 @@ values (%(key)s, %(token)s, %(period)s, %(attempt)s, %(holder)s, %(host)s, %(pid
 -- Written once; only "lost" may still give way, to what the late holder saw of its own command.
 update cronguard.attempt
    set outcome = %(outcome)s, finished_at = coalesce(finished_at, %(finished_at)s), exit_code = %(exit_code)s,
-       signal = %(signal)s, note = coalesce(%(note)s, note)
+       signal = %(signal)s, note = coalesce(%(note)s, note),
+       output_head = coalesce(%(output_head)s, output_head), output_tail = coalesce(%(output_tail)s, output_tail),
+       output_bytes = coalesce(%(output_bytes)s, output_bytes)
  where key = %(key)s and token = %(token)s and (outcome is null or outcome = 'lost')
 
 -- name: take_lease
-insert into cronguard.lease (key, lane, period, token, holder, host, pid, lease_until)
-values (%(key)s, %(lane)s, %(period)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(lease_until)s)
+insert into cronguard.lease
+       (key, lane, period, token, holder, host, pid, lease_until,
+        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at)
+values (%(key)s, %(lane)s, %(period)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(lease_until)s,
+        %(complete_by)s, %(extend_max)s, %(extended_for)s, %(extension_id)s,
+        %(progress)s, %(progress_note)s, %(progressed_at)s)
+
+-- name: update_lease
+-- All that its command has said; how long it lasts is the beats' affair.
+update cronguard.lease
+   set complete_by = %(complete_by)s, extended_for = %(extended_for)s, extension_id = %(extension_id)s,
+       progress = %(progress)s, progress_note = %(progress_note)s, progressed_at = %(progressed_at)s
+ where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s
 
 -- name: drop_lease
 delete from cronguard.lease where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s
 
 -- name: beat
--- The one change that is a single guarded statement. least() passes a null at_most over.
+-- The one change that is a single guarded statement. least() passes a null complete_by over.
 update cronguard.lease
    set lease_until = least(coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease_for)s::interval,
-                           %(at_most)s::timestamptz)
+                           complete_by + %(slack)s::interval)
  where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s::uuid
-returning lease_until, stop_requested, coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+returning lease_until, stop_requested, coalesce(%(now)s::timestamptz, clock_timestamp()) as now,
+          complete_by, progressed_at
 
 -- name: history_of_key
+-- While it runs, what a command says of itself is in the lease: named last, it counts.
 select r.*,
        (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        coalesce(%(now)s::timestamptz, clock_timestamp()) as now
   from cronguard.run r
+  left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = %(key)s
  order by r.started_at desc nulls last
  limit %(limit)s
@@ -152,22 +174,26 @@ select r.*,
 -- The newest of each key first, by index, so that millions of runs are not sorted for the last twenty.
 select r.*,
        (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        coalesce(%(now)s::timestamptz, clock_timestamp()) as now
   from cronguard.job j
  cross join lateral (select * from cronguard.run k where k.key = j.key order by k.started_at desc nulls last
                       limit %(limit)s) r
+  left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  order by r.started_at desc nulls last
  limit %(limit)s
 
 -- name: show
 select r.*,
        (select count(*) from cronguard.skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from cronguard.lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        coalesce(%(now)s::timestamptz, clock_timestamp()) as now
   from cronguard.run r
+  left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = %(key)s and (%(period)s::text is null or r.period = %(period)s)
  order by r.started_at desc nulls last
  limit 1

@@ -9,10 +9,12 @@ from typing import Any
 from cronguard.domain.run import (
     Attempt,
     AttemptEnd,
+    Captured,
     Holder,
     Job,
     Lease,
     Outcome,
+    Progress,
     Record,
     Run,
     Skip,
@@ -28,7 +30,10 @@ SKIPS_SHOWN = 200  # of one run, newest first; the count is of all
 _RUN_COLUMNS = (
     "key", "period", "lane", "attempt", "failures", "recoveries", "attempts_allowed", "recoveries_allowed", "token",
     "period_start", "period_end", "zone", "cadence", "source", "slot", "started_at", "finished_at", "complete_by",
-    "exit_code", "signal",
+    "exit_code", "signal", "extended_for",
+)  # fmt: skip
+_LEASE_COLUMNS = (
+    "key", "lane", "period", "token", "lease_until", "complete_by", "extend_max", "extended_for", "extension_id",
 )  # fmt: skip
 _JOB_COLUMNS = (
     "key", "token", "cadence", "zone", "schedule", "last_period", "last_started_at", "pruned_before",
@@ -45,19 +50,20 @@ def job_of(row: Row) -> Job:
 
 def run_of(row: Row) -> Run:
     known = {name: row[name] for name in _RUN_COLUMNS}
-    return Run(state=State(row["state"]), holder=_holder_of(row), **known)
+    return Run(state=State(row["state"]), holder=_holder_of(row), progress=_progress_of(row), **known)
 
 
 def lease_of(row: Row) -> Lease:
     holder = Holder(row["holder"], row["host"], row["pid"])
-    known = {name: row[name] for name in ("key", "lane", "period", "token", "lease_until", "stop_requested")}
-    return Lease(holder=holder, **known)
+    known = {name: row[name] for name in (*_LEASE_COLUMNS, "stop_requested")}
+    return Lease(holder=holder, progress=_progress_of(row), **known)
 
 
 def attempt_of(row: Row) -> Attempt:
     known = {name: row[name] for name in _ATTEMPT_COLUMNS}
     outcome = Outcome(row["outcome"]) if row["outcome"] else None
-    return Attempt(holder=Holder(row["holder"], row["host"], row["pid"]), outcome=outcome, **known)
+    holder = Holder(row["holder"], row["host"], row["pid"])
+    return Attempt(holder=holder, outcome=outcome, captured=_captured_of(row), **known)
 
 
 def skip_of(row: Row) -> Skip:
@@ -86,12 +92,13 @@ def job_row(job: Job) -> Params:
 
 
 def run_row(run: Run) -> Params:
-    return {name: getattr(run, name) for name in _RUN_COLUMNS} | {"state": str(run.state)} | _holder_row(run.holder)
+    known = {name: getattr(run, name) for name in _RUN_COLUMNS} | {"state": str(run.state)}
+    return known | _holder_row(run.holder) | _progress_row(run.progress)
 
 
 def lease_row(lease: Lease) -> Params:
-    known = {name: getattr(lease, name) for name in ("key", "lane", "period", "token", "lease_until")}
-    return known | _holder_row(lease.holder)
+    known = {name: getattr(lease, name) for name in _LEASE_COLUMNS}
+    return known | _holder_row(lease.holder) | _progress_row(lease.progress)
 
 
 def attempt_row(attempt: Attempt) -> Params:
@@ -100,12 +107,36 @@ def attempt_row(attempt: Attempt) -> Params:
 
 def end_row(end: AttemptEnd) -> Params:
     names = ("key", "token", "finished_at", "exit_code", "signal", "note")
-    return {name: getattr(end, name) for name in names} | {"outcome": str(end.outcome)}
+    return {name: getattr(end, name) for name in names} | {"outcome": str(end.outcome)} | _captured_row(end.captured)
 
 
 def skip_row(skip: Skip) -> Params:
     names = ("key", "period", "seen_at", "host", "pid")
     return {name: getattr(skip, name) for name in names} | {"reason": str(skip.reason)}
+
+
+def _captured_of(row: Row) -> Captured | None:
+    """Its notes are not here: they have become part of the attempt's."""
+    if row["output_bytes"] is None:
+        return None
+    return Captured(row["output_head"], row["output_tail"], row["output_bytes"])
+
+
+def _captured_row(captured: Captured | None) -> Params:
+    if captured is None:
+        return {"output_head": None, "output_tail": None, "output_bytes": None}
+    return {"output_head": captured.head, "output_tail": captured.tail, "output_bytes": captured.total}
+
+
+def _progress_of(row: Row) -> Progress | None:
+    at = row["progressed_at"]
+    return Progress(at, row["progress"], row["progress_note"]) if at else None
+
+
+def _progress_row(progress: Progress | None) -> Params:
+    if progress is None:
+        return {"progress": None, "progress_note": None, "progressed_at": None}
+    return {"progress": progress.text, "progress_note": progress.note, "progressed_at": progress.at}
 
 
 def _holder_of(row: Row) -> Holder | None:

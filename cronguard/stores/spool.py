@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64decode, b64encode
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.lifecycle import Ending
-from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, State
+from cronguard.domain.run import Attempt, Captured, Holder, Lease, Outcome, Run, State
 
 SUFFIX = ".result.json"
 
@@ -34,6 +35,16 @@ class FileSpool:
             except OSError as error:
                 failure = error
         raise failure
+
+    def packed(self, held: Granted, ending: Ending) -> bytes:
+        """A result as `keep` would write it."""
+        return json.dumps(_document(self._ledger, held, ending)).encode()
+
+    def unpacked(self, text: bytes) -> tuple[Granted, Ending] | None:
+        """What `packed` has packed; None for anything else."""
+        with suppress(ValueError):
+            return self._result_in(json.loads(text))
+        return None
 
     def waiting(self) -> list[tuple[str, Granted, Ending]]:
         paths = [path for folder in self._folders for path in _own_results(folder)]
@@ -91,8 +102,19 @@ def _document(ledger: str, held: Granted, ending: Ending) -> dict[str, Any]:
         "run": known,
         "holder": asdict(held.lease.holder),
         "granted_at": held.now.isoformat(),
-        "ending": asdict(ending),
+        "ending": _ending_document(ending),
     }
+
+
+def _ending_document(ending: Ending) -> dict[str, Any]:
+    captured = ending.captured
+    output = {
+        "head": b64encode(captured.head).decode(),
+        "tail": b64encode(captured.tail).decode(),
+        "total": captured.total,
+        "notes": captured.notes,
+    } if captured else None  # fmt: skip
+    return asdict(replace(ending, captured=None)) | {"captured": output}
 
 
 def _result(document: dict[str, Any]) -> tuple[Granted, Ending]:
@@ -100,5 +122,12 @@ def _result(document: dict[str, Any]) -> tuple[Granted, Ending]:
     run = Run(state=State.RUNNING, holder=holder, **document["run"])
     attempt = Attempt(run.key, run.period, run.token, run.attempt, holder, granted_at)
     lease = Lease(run.key, run.lane, run.period, run.token, holder, granted_at)
-    ending = document["ending"] | {"outcome": Outcome(document["ending"]["outcome"])}
-    return Granted(run, attempt, lease, granted_at), Ending(**ending)
+    return Granted(run, attempt, lease, granted_at), _ending(document["ending"])
+
+
+def _ending(document: dict[str, Any]) -> Ending:
+    output = document.get("captured")  # the version before did not keep it
+    captured = Captured(
+        b64decode(output["head"]), b64decode(output["tail"]), output["total"], tuple(output["notes"])
+    ) if output else None  # fmt: skip
+    return Ending(**document | {"outcome": Outcome(document["outcome"]), "captured": captured})

@@ -25,8 +25,9 @@ MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANTS = frozenset({
     "now", "last_started_at", "pruned_before", "paused_at", "lease_until", "period_start", "period_end", "slot",
-    "started_at", "finished_at", "complete_by", "seen_at",
+    "started_at", "finished_at", "complete_by", "seen_at", "progressed_at",
 })  # fmt: skip
+LENGTHS = frozenset({"extend_max", "extended_for"})
 
 Row = dict[str, Any]
 
@@ -73,9 +74,9 @@ class SqliteStore:
                 self._do(connection, name, row)
             connection.execute(self._sql["commit" if page.change else "rollback"])
 
-    def beat(self, lease: Lease, lease_for: timedelta, at_most: datetime | None) -> Beat | None:
+    def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
         with self._writing() as connection:
-            asked = rows.lease_row(lease) | {"now": self._clock(), "lease_for": lease_for, "at_most": at_most}
+            asked = rows.lease_row(lease) | {"now": self._clock(), "lease_for": lease_for, "slack": slack}
             if not self._do(connection, "beat", asked).rowcount:
                 return None
             answer = self._one(connection, "beat_answer", asked)
@@ -233,7 +234,9 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
 
 
 def _read(name: str, value: Any) -> Any:
-    return EPOCH + value * MICROSECOND if name in INSTANTS and value is not None else value
+    if name in INSTANTS and value is not None:
+        return EPOCH + value * MICROSECOND
+    return value * MICROSECOND if name in LENGTHS else value
 
 
 def _stored(value: Any) -> Any:

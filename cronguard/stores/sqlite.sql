@@ -41,7 +41,8 @@ insert into job (key, token) values (:key, 0) on conflict (key) do nothing
 select * from job where key = :key
 
 -- name: read_leases
-select key, lane, period, token, holder, host, pid, lease_until, stop_requested
+select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
+       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at
   from lease where key = :key
 
 -- name: read_runs
@@ -65,17 +66,20 @@ update job
 insert into run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
-        started_at, finished_at, complete_by, exit_code, signal)
+        started_at, finished_at, complete_by, exit_code, signal,
+        extended_for, progress, progress_note, progressed_at)
 values (:key, :period, :state, :lane, :attempt, :failures, :recoveries, :attempts_allowed,
         :recoveries_allowed, :token, :holder, :host, :pid, :period_start, :period_end, :zone,
-        :cadence, :source, :slot, :started_at, :finished_at, :complete_by, :exit_code, :signal)
+        :cadence, :source, :slot, :started_at, :finished_at, :complete_by, :exit_code, :signal,
+        :extended_for, :progress, :progress_note, :progressed_at)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
        recoveries_allowed = excluded.recoveries_allowed, token = excluded.token, holder = excluded.holder,
        host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
-       exit_code = excluded.exit_code, signal = excluded.signal
+       exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
+       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at
 
 -- name: open_attempt
 insert into attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
@@ -85,32 +89,47 @@ values (:key, :token, :period, :attempt, :holder, :host, :pid, :requested_by, :s
 -- Written once; only "lost" may still give way, to what the late holder saw of its own command.
 update attempt
    set outcome = :outcome, finished_at = coalesce(finished_at, :finished_at), exit_code = :exit_code,
-       signal = :signal, note = coalesce(:note, note)
+       signal = :signal, note = coalesce(:note, note),
+       output_head = coalesce(:output_head, output_head), output_tail = coalesce(:output_tail, output_tail),
+       output_bytes = coalesce(:output_bytes, output_bytes)
  where key = :key and token = :token and (outcome is null or outcome = 'lost')
 
 -- name: take_lease
-insert into lease (key, lane, period, token, holder, host, pid, lease_until)
-values (:key, :lane, :period, :token, :holder, :host, :pid, :lease_until)
+insert into lease
+       (key, lane, period, token, holder, host, pid, lease_until,
+        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at)
+values (:key, :lane, :period, :token, :holder, :host, :pid, :lease_until,
+        :complete_by, :extend_max, :extended_for, :extension_id, :progress, :progress_note, :progressed_at)
+
+-- name: update_lease
+-- All that its command has said; how long it lasts is the beats' affair.
+update lease
+   set complete_by = :complete_by, extended_for = :extended_for, extension_id = :extension_id,
+       progress = :progress, progress_note = :progress_note, progressed_at = :progressed_at
+ where key = :key and lane = :lane and token = :token and holder = :holder
 
 -- name: drop_lease
 delete from lease where key = :key and lane = :lane and token = :token and holder = :holder
 
 -- name: beat
 update lease
-   set lease_until = min(:now + :lease_for, coalesce(:at_most, :now + :lease_for))
+   set lease_until = min(:now + :lease_for, coalesce(complete_by + :slack, :now + :lease_for))
  where key = :key and lane = :lane and token = :token and holder = :holder
 
 -- name: beat_answer
-select lease_until, stop_requested, :now as now
+select lease_until, stop_requested, :now as now, complete_by, progressed_at
   from lease where key = :key and lane = :lane and token = :token and holder = :holder
 
 -- name: history_of_key
+-- While it runs, what a command says of itself is in the lease: named last, it counts.
 select r.*,
        (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        :now as now
   from run r
+  left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = :key
  order by r.started_at desc
  limit :limit
@@ -118,20 +137,24 @@ select r.*,
 -- name: history
 select r.*,
        (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        :now as now
   from run r
+  left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  order by r.started_at desc
  limit :limit
 
 -- name: show
 select r.*,
        (select count(*) from skip s where s.key = r.key and s.period = r.period) as skips,
-       (select l.lease_until from lease l where l.key = r.key and l.lane = r.lane and l.token = r.token)
-         as lease_until,
+       l.lease_until,
+       coalesce(l.progress, r.progress) as progress, coalesce(l.progress_note, r.progress_note) as progress_note,
+       coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        :now as now
   from run r
+  left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = :key and (:period is null or r.period = :period)
  order by r.started_at desc
  limit 1

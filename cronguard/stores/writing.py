@@ -12,6 +12,7 @@ from cronguard.stores import rows
 def writes_of(change: Change) -> Iterator[tuple[str, dict[str, Any]]]:
     """(statement name, parameters): leases go before runs, and are dropped before they are taken."""
     yield from (("drop_lease", rows.lease_row(lease)) for lease in change.dropped)
+    yield from (("update_lease", rows.lease_row(lease)) for lease in change.updated)
     if change.job:
         yield "save_job", rows.job_row(change.job)
     yield from (("close_attempt", rows.end_row(end)) for end in change.closed)

@@ -81,7 +81,8 @@ def test_empty_option_is_not_taken_for_an_absent_one(sqlite_guard: Guard, option
 DURATION = "write it like 90s, 15m, 1h30m, 2d or 1w"
 DEADLINE = "write it like 15m, 07:00, 2026-11-30T06:00:00Z or never"
 CADENCE = "write minute, hour, day, week, month, quarter, year, run, or an interval like 15m"
-FORMS = {name: DURATION for name in ("lease", "beat-every", "stop-grace", "retry-delay", "db-wait")}
+FORMS = {name: DURATION for name in ("lease", "beat-every", "stop-grace", "retry-delay", "db-wait", "stall-after")}
+FORMS["extend-max"] = DURATION
 FORMS |= {"complete-by": DEADLINE, "start-by": DEADLINE, "every": CADENCE}
 
 
@@ -106,6 +107,8 @@ BAD_VALUES = [
     ("skip_exit", "600", "is not a whole number from 0 to 255"),
     ("exclusive", "host", "is not one of key, period"),
     ("if_held", "queue", "is not one of skip, wait"),
+    ("capture", "16kb", "is not a size of at most 1m; write it like 0, 4096, 16k or 1m"),
+    ("capture", "1025k", "is not a size of at most 1m; write it like 0, 4096, 16k or 1m"),
 ]
 
 
@@ -160,6 +163,11 @@ def test_force_in_a_variable_goes_with_rerun_too(sqlite_guard: Guard) -> None:
             "CRONGUARD_LEASE, --stop-grace: a lease of 60s is too short",
         ),
         ((), {"CRONGUARD_BEAT_EVERY": "30s"}, "CRONGUARD_BEAT_EVERY: a lease of 60s is shorter than three beats"),
+        (
+            ("--stall-after", "5s", "--beat-every", "4s"),
+            {},
+            "--beat-every, --stall-after: a --stall-after of 5s is shorter than two beats of 4s",
+        ),
     ],
 )
 def test_lease_terms_that_do_not_go_together(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import Database
-from tests.rig.guard import Guard, Result
+from tests.rig.guard import Guard, Result, code_of
 from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
 from tests.rig.waiting import in_background, wait_until
@@ -53,7 +53,7 @@ def test_server_restarted_under_a_running_job_disturbs_nothing(on_own_server: tu
     wait_until(lambda: time.monotonic() > gone_at + 10, within=15, saying="ten seconds have passed")
     server.start()
     (guard.folder / "go").touch()
-    assert job.wait(PATIENT) == 0
+    assert code_of(job, PATIENT) == 0
     runs = guard.history("job")
     assert [(run["state"], run["attempt"], run["token"]) for run in runs] == [("succeeded", 1, before["token"])]
     assert len(guard.lines("pids")) == 1
@@ -66,7 +66,7 @@ def test_result_is_kept_when_the_ledger_is_gone_and_delivered_by_the_next_comman
     job = start_waiting_job(guard, *SHORT_LEASE)
     server.stop()
     (guard.folder / "go").touch()
-    assert job.wait(PATIENT) == 0
+    assert code_of(job, PATIENT) == 0
     assert "kept in" in job.stderr.read()
     refused = guard.run("run", "--key", "job", "--db-wait", "1s", "--", "touch", "again")
     assert (refused.code, (guard.folder / "again").exists()) == (75, False)
@@ -86,7 +86,7 @@ def test_kept_result_of_a_run_that_somebody_else_took_over_changes_only_its_atte
     job = start_waiting_job(guard, *SHORT_LEASE)
     server.stop()
     (guard.folder / "go").touch()
-    assert job.wait(PATIENT) == 0
+    assert code_of(job, PATIENT) == 0
     server.start()
     wait_until(
         lambda: other.run("run", "--key", "job", "--", "sh", "-c", "echo ran >> marks; exit 4").code == 4,
@@ -103,9 +103,9 @@ def test_silent_ledger_for_nearly_a_lease_stops_the_command_before_the_lease_is_
     through_proxy: tuple[Guard, Proxy],
 ) -> None:
     guard, way = through_proxy
-    job = start_waiting_job(guard, *SHORT_LEASE)
+    job = start_waiting_job(guard, *SHORT_LEASE, "--on-silence", "kill")
     way.black_hole()
-    assert job.wait(PATIENT) == 76
+    assert code_of(job, PATIENT) == 76
     way.restore()
     assert "did not answer" in job.stderr.read()
 
@@ -205,5 +205,5 @@ def test_full_server_is_asked_again_until_it_has_room(postgres_guard: Guard, dat
         firing = postgres_guard.start("run", "--key", "job", "--", "true")
         wait_until(lambda: f'too many connections for database "{database.name}"' in database.server.den.log())
         superuser.execute(f"alter database {database.name} connection limit -1".encode())
-    assert firing.wait(PATIENT) == 0
+    assert code_of(firing, PATIENT) == 0
     assert postgres_guard.show("job")["state"] == "succeeded"

@@ -137,7 +137,7 @@ def test_exclusive_period_lets_periods_run_side_by_side_but_not_one_twice(store:
     clock.forward(seconds=50)
     assert refusal(claim(store, period=first.run.period, **options)) == "held"
     clock.forward(seconds=9)
-    store.beat(first.lease, TERMS.lease_for, None)
+    store.beat(first.lease, TERMS.lease_for, TERMS.slack)
     clock.forward(seconds=10)
     second = granted(claim(store, **options))
     assert second.run.token > first.run.token
@@ -341,8 +341,8 @@ def test_retry_in_place_keeps_the_run_and_takes_a_new_token(store: Store, clock:
     again = ledger.retry(held, until)
     assert again and again == ledger.retry(held, until)  # sent again
     assert (again.run.attempt, again.run.failures, again.run.token > held.run.token) == (2, 1, True)
-    assert store.beat(held.lease, TERMS.lease_for, None) is None
-    assert store.beat(again.lease, TERMS.lease_for, None)
+    assert store.beat(held.lease, TERMS.lease_for, TERMS.slack) is None
+    assert store.beat(again.lease, TERMS.lease_for, TERMS.slack)
     finish(store, again)
     record = store.show("job", TODAY)
     assert record and [str(attempt.outcome) for attempt in record.attempts] == ["failed", "succeeded"]

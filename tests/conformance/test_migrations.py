@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -14,7 +15,7 @@ import pytest
 from cronguard.errors import SchemaMismatch
 from cronguard.stores import open_store, schema, schema_script
 from cronguard.stores.dsn import parse_dsn
-from cronguard.stores.statements import migrations
+from cronguard.stores.statements import migrations, statements
 from tests.conftest import Database
 from tests.rig.guard import Guard
 
@@ -84,6 +85,24 @@ def test_printed_sqlite_script_makes_a_ledger_that_runs(tmp_path: Path) -> None:
     connection.executescript(schema_script("sqlite"))
     connection.close()
     assert open_store(parse_dsn(f"sqlite://{path}")).look("job", "x").job is None
+
+
+def test_sqlite_ledger_of_the_first_version_keeps_its_attempts_and_learns_new_outcomes(tmp_path: Path) -> None:
+    """The table is made anew for its longer list of words: nothing of it may be lost on the way."""
+    path, first = tmp_path / "ledger.db", migrations("sqlite")[0][1]
+    attempt = ("job", 7, "x", 1, "me", "alpha", 4, "ada", 1, 2, "failed", 3, 9, "n")
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.executescript(statements("sqlite")["create_schema"] + ";" + first)
+        ledger.execute("insert into schema_version values (1, 1, 0)")
+        ledger.execute(f"insert into attempt values {attempt}")
+    open_store(parse_dsn(f"sqlite://{path}"))
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        (row,) = ledger.execute("select * from attempt")
+        assert row[:14] == attempt
+        ledger.execute("update attempt set outcome = 'stalled'")
+        names = {name for (name,) in ledger.execute("select name from sqlite_master")}
+    assert "attempt_of_run" in names
+    assert "attempt_before" not in names
 
 
 def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, bare_guard: Guard) -> None:

@@ -7,15 +7,31 @@ from datetime import timedelta
 
 import pytest
 
-from cronguard.domain.run import Attempt, AttemptEnd, Change, Holder, Job, Lease, Outcome, Run, Skip, SkipReason, State
+from cronguard.domain.run import (
+    Attempt,
+    AttemptEnd,
+    Captured,
+    Change,
+    Holder,
+    Job,
+    Lease,
+    Outcome,
+    Progress,
+    Run,
+    Skip,
+    SkipReason,
+    State,
+)
 from cronguard.errors import CronguardError
 from cronguard.ports import Store
 from tests.conftest import Clock
 from tests.rig.firings import MakeStore
 from tests.rig.waiting import in_background, still_waits, wait_until
 
+CALL = "5b1d0c2e-7a44-4b8e-9a5e-1f0d3c6b7a80"
 HOLDER = Holder("7f0c1f3a-3f0e-4a52-9d5c-0a9e6f1f2a11", "alpha", 4711)
 LEASE_FOR = timedelta(seconds=60)
+SLACK = timedelta(seconds=10)
 
 
 def running(clock: Clock, token: int = 7, period: str = "2026-11-30", lane: str = "") -> Change:
@@ -24,11 +40,16 @@ def running(clock: Clock, token: int = 7, period: str = "2026-11-30", lane: str 
         "job", period, State.RUNNING, lane=lane, attempt=2, failures=1, recoveries=1, attempts_allowed=3,
         recoveries_allowed=5, token=token, holder=HOLDER, period_start=clock.now, period_end=clock.now + LEASE_FOR,
         zone="Europe/Berlin", cadence="day", source="clock", slot=clock.now, started_at=clock.now,
-        complete_by=clock.now + timedelta(hours=1, microseconds=1),
+        complete_by=clock.now + timedelta(hours=1, microseconds=1), extended_for=timedelta(minutes=10),
+        progress=Progress(clock.now, "3/10", "customers from K on"),
     )  # fmt: skip
     job = Job("job", token, "day", "Europe/Berlin", "0 6 * * *", period, clock.now)
     attempt = Attempt("job", period, token, 2, HOLDER, clock.now, requested_by="ada@alpha")
-    lease = Lease("job", lane, period, token, HOLDER, clock.now + LEASE_FOR)
+    lease = Lease(
+        "job", lane, period, token, HOLDER, clock.now + LEASE_FOR, complete_by=run.complete_by,
+        extend_max=timedelta(days=1, microseconds=1), extended_for=timedelta(minutes=10), extension_id=CALL,
+        progress=run.progress,
+    )  # fmt: skip
     return Change(job=job, runs=(run,), opened=(attempt,), taken=(lease,))
 
 
@@ -88,14 +109,50 @@ def test_second_page_of_a_key_waits_and_sees_what_the_first_wrote(make_store: Ma
     assert waiting.result(10) == 9
 
 
-def test_beat_moves_the_lease_of_its_holder_and_no_further_than_at_most(store: Store, clock: Clock) -> None:
+def test_beat_moves_the_lease_of_its_holder_and_no_further_than_its_run_may_last(store: Store, clock: Clock) -> None:
     change = running(clock)
     write(store, change)
     now = clock.forward(seconds=20)
-    beat = store.beat(change.taken[0], LEASE_FOR, None)
+    lease = change.taken[0]
+    beat = store.beat(lease, LEASE_FOR, SLACK)
     assert beat and (beat.now, beat.lease_until, beat.stop_requested) == (now, now + LEASE_FOR, None)
-    beat = store.beat(change.taken[0], LEASE_FOR, now + timedelta(seconds=5))
-    assert beat and beat.lease_until == now + timedelta(seconds=5)
+    assert (beat.complete_by, beat.progressed_at) == (lease.complete_by, lease.progress and lease.progress.at)
+    clock.forward(minutes=59, seconds=30)
+    beat = store.beat(lease, LEASE_FOR, SLACK)
+    assert beat and lease.complete_by and beat.lease_until == lease.complete_by + SLACK
+
+
+def test_lease_of_a_run_that_never_ends_is_not_cut_short(store: Store, clock: Clock) -> None:
+    lease = replace(running(clock).taken[0], complete_by=None, progress=None)
+    write(store, replace(running(clock), taken=(lease,)))
+    now = clock.forward(days=300)
+    beat = store.beat(lease, LEASE_FOR, SLACK)
+    assert beat and (beat.lease_until, beat.complete_by, beat.progressed_at) == (now + LEASE_FOR, None, None)
+
+
+def test_updated_lease_keeps_how_long_it_lasts_and_is_only_the_one_that_was_meant(store: Store, clock: Clock) -> None:
+    change = running(clock)
+    write(store, change)
+    said = Progress(clock.forward(seconds=1), "50%", None)
+    update = replace(change.taken[0], lease_until=clock.now + timedelta(days=9), complete_by=clock.now, progress=said)
+    write(store, Change(updated=(replace(update, token=6), replace(update, lane="x"))))
+    assert store.look("job", "2026-11-30").leases == change.taken
+    write(store, Change(updated=(update,)))
+    assert store.look("job", "2026-11-30").leases == (replace(update, lease_until=change.taken[0].lease_until),)
+    beat = store.beat(update, LEASE_FOR, SLACK)
+    assert beat and (beat.lease_until, beat.progressed_at) == (clock.now + SLACK, said.at)
+
+
+def test_history_and_show_tell_the_progress_of_the_lease_until_it_is_gone(store: Store, clock: Clock) -> None:
+    change = running(clock)
+    write(store, change)
+    said = Progress(clock.forward(seconds=1), "4/10", None)
+    write(store, Change(updated=(replace(change.taken[0], progress=said),)))
+    for record in (store.show("job", None), store.history("job", 1)[0], store.history(None, 1)[0]):
+        assert record and record.run and record.run.progress
+        assert (record.run.progress.text, record.run.progress.at) == ("4/10", said.at)
+    write(store, Change(dropped=change.taken))
+    assert (record := store.show("job", None)) and record.run == change.runs[0]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +163,7 @@ def test_beat_under_another_token_or_holder_or_lane_is_refused(
 ) -> None:
     change = running(clock)
     write(store, change)
-    assert store.beat(replace(change.taken[0], **other), LEASE_FOR, None) is None
+    assert store.beat(replace(change.taken[0], **other), LEASE_FOR, SLACK) is None
     assert store.look("job", "2026-11-30").leases == change.taken
 
 
@@ -114,7 +171,7 @@ def test_beat_that_comes_late_holds_while_nobody_took_the_lease(store: Store, cl
     change = running(clock)
     write(store, change)
     clock.forward(seconds=90)
-    assert store.beat(change.taken[0], LEASE_FOR, None)
+    assert store.beat(change.taken[0], LEASE_FOR, SLACK)
 
 
 def test_older_token_writes_nothing_at_all(store: Store, clock: Clock) -> None:
@@ -144,6 +201,28 @@ def test_attempt_is_closed_once_but_lost_gives_way_to_what_its_holder_saw(store:
         write(store, Change(closed=(AttemptEnd("job", 7, outcome, clock.now, exit_code=3),)))
     record = store.show("job", "2026-11-30")
     assert record and record.attempts[0].outcome is Outcome.FAILED
+
+
+SAID = Captured(b"\0\xff head", b"tail\xc3", 5_000_000_000)
+
+
+@pytest.mark.parametrize("said", [SAID, Captured(), None])
+def test_output_of_an_attempt_is_read_back_byte_by_byte(store: Store, clock: Clock, said: Captured | None) -> None:
+    write(store, running(clock))
+    write(store, Change(closed=(AttemptEnd("job", 7, Outcome.FAILED, clock.now, exit_code=3, captured=said),)))
+    record = store.show("job", "2026-11-30")
+    assert record and record.attempts[0].captured == said
+
+
+def test_output_that_is_known_is_kept_when_lost_is_written_again_and_comes_with_what_the_holder_saw(
+    store: Store, clock: Clock
+) -> None:
+    write(store, running(clock))
+    lost = AttemptEnd("job", 7, Outcome.LOST, clock.now)
+    for end, known in ((lost, None), (replace(lost, captured=SAID), SAID), (lost, SAID)):
+        write(store, Change(closed=(end,)))
+        record = store.show("job", "2026-11-30")
+        assert record and record.attempts[0].captured == known
 
 
 def test_dropped_lease_is_only_the_one_that_was_meant(store: Store, clock: Clock) -> None:
@@ -183,7 +262,7 @@ def test_calls_inside_connected_and_beats_from_another_thread_do_not_disturb_eac
     change = running(clock)
     write(store, change)
     with store.connected():
-        beat = in_background(lambda: store.beat(change.taken[0], LEASE_FOR, None))
+        beat = in_background(lambda: store.beat(change.taken[0], LEASE_FOR, SLACK))
         assert store.look("job", "2026-11-30").job
         wait_until(beat.done)
     assert beat.result() is not None

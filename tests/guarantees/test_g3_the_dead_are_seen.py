@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 
 from tests.guarantees.test_g1_one_at_a_time import fire_together
-from tests.rig.guard import Guard
+from tests.rig.guard import Guard, host_dies
 from tests.rig.waiting import wait_until
 
 LEASE = 4.0
@@ -17,9 +15,8 @@ SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
 def test_dead_run_is_recovered_once_within_its_lease_by_a_crowd_of_later_firings(guard: Guard) -> None:
     yesterday = ("run", "--key", "job", "--period", "2026-11-28", *SHORT_LEASE)
     died = guard.start(*yesterday, "--", "sh", "-c", "echo $$ >> pids; exec sleep 600")
-    command = int(guard.wait_for_line("pids")[0])
-    os.kill(died.pid, signal.SIGKILL)
-    os.kill(command, signal.SIGKILL)
+    guard.wait_for_line("pids")
+    host_dies(died.pid)
     dead_at = time.monotonic()
     wait_until(lambda: time.monotonic() > dead_at + LEASE, within=10, saying="one lease has passed")
     today = ("run", "--key", "job", "--period", "2026-11-29", *SHORT_LEASE)

@@ -30,7 +30,7 @@ def loaded(guard: Guard, *arguments: str, code: int = 0) -> frozenset[str]:
     return modules
 
 
-@pytest.mark.parametrize("command", ["", "run", "init", "history", "show"])
+@pytest.mark.parametrize("command", ["", "run", "beat", "extend", "init", "history", "show"])
 def test_help_loads_the_front_door_and_no_room_behind_it(bare_guard: Guard, command: str) -> None:
     modules = loaded(bare_guard, *filter(None, [command]), "--help")
     assert modules & (NEVER | DRIVERS | ROOMS | WHERE_RESULTS_ARE_READ) == frozenset()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cronguard.domain.run import Outcome, SkipReason, State
-from cronguard.stores.sqlite import INSTANTS
+from cronguard.stores.sqlite import INSTANTS, LENGTHS
 from cronguard.stores.statements import migrations, statements
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -205,11 +205,12 @@ def test_both_ledgers_call_a_statement_by_one_name() -> None:
 
 def _columns(postgres_type: str) -> set[str]:
     script = "\n".join(script for _, script in migrations("postgres"))
-    return set(re.findall(rf"^  (\w+)\s+{postgres_type}\b", script, re.MULTILINE))
+    return set(re.findall(rf"^  (?:add column )?(\w+)\s+{postgres_type}\b", script, re.MULTILINE))
 
 
-def test_the_sqlite_ledger_reads_exactly_its_instants_as_instants() -> None:
+def test_the_sqlite_ledger_reads_exactly_its_instants_as_instants_and_its_lengths_as_lengths() -> None:
     assert INSTANTS - {"now"} == _columns("timestamptz")
+    assert _columns("interval") == LENGTHS
 
 
 def test_the_tables_of_both_ledgers_have_the_same_columns() -> None:
@@ -230,7 +231,13 @@ def test_the_tables_of_both_ledgers_have_the_same_columns() -> None:
 
 
 def _postgres_tables() -> dict[str, list[str]]:
+    """As they were made, and as later migrations have widened them."""
     script = "\n".join(script for _, script in migrations("postgres"))
-    tables = re.findall(r"^create table cronguard\.(\w+) \(\n(.*?)^\)", script, re.MULTILINE | re.DOTALL)
+    made = re.findall(r"^create table cronguard\.(\w+) \(\n(.*?)^\)", script, re.MULTILINE | re.DOTALL)
+    widened = re.findall(r"^alter table cronguard\.(\w+)\n(.*?);", script, re.MULTILINE | re.DOTALL)
     column = re.compile(r"^  (?!primary|constraint|unique|check)(\w+)\s+[a-z]", re.MULTILINE)
-    return {table: column.findall(body) for table, body in tables}
+    added = re.compile(r"^  add column (\w+)", re.MULTILINE)
+    tables = {table: column.findall(body) for table, body in made}
+    for table, body in widened:
+        tables[table] += added.findall(body)
+    return tables

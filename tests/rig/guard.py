@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.rig.processes import alive, kill_tree
+from tests.rig.processes import alive, descendants, kill_tree
 from tests.rig.waiting import wait_until
 
 PROGRAM = (sys.executable, "-m", "cronguard")
@@ -34,13 +35,13 @@ class Guard:
             env=dict(self.environment), cwd=self.folder, timeout=within, capture_output=True, text=True,
             stdin=options.pop("stdin", subprocess.DEVNULL), **options,
         )  # fmt: skip
-        return Result(done.returncode, done.stdout, done.stderr)
+        return Result(shell_code(done.returncode), done.stdout, done.stderr)
 
     def start(self, *arguments: str | os.PathLike[str], **options: Any) -> subprocess.Popen[str]:
         """Start and return at once; killed at the end of the test, with its process group, if it still runs."""
         process = subprocess.Popen(
             [*self.through, *PROGRAM, *map(os.fsdecode, arguments)],
-            env=dict(self.environment), cwd=self.folder, text=True, start_new_session=True,
+            env=dict(self.environment), cwd=self.folder, text=options.pop("text", True), start_new_session=True,
             stdin=options.pop("stdin", subprocess.DEVNULL), stdout=options.pop("stdout", subprocess.PIPE),
             stderr=options.pop("stderr", subprocess.PIPE), **options,
         )  # fmt: skip
@@ -94,6 +95,16 @@ class Guard:
             process.communicate(timeout=10)
 
 
+def shell_code(returncode: int) -> int:
+    """An exit code as a shell tells it: 128+n for a program that died of signal n, as its command did."""
+    return 128 - returncode if returncode < 0 else returncode
+
+
+def code_of(process: subprocess.Popen[str], within: float = 30) -> int:
+    """Wait for a program's end; its exit code as a shell tells it."""
+    return shell_code(process.wait(within))
+
+
 @dataclass(frozen=True)
 class Result:
     """How one `cronguard …` ended."""
@@ -109,6 +120,15 @@ class Result:
         assert len(lines) == 1, self.err
         assert "Traceback" not in self.err
         return lines[0]
+
+
+def host_dies(guardian: int) -> None:
+    """Guardian, worker and command at once, as when the power fails: nobody can tell the ledger."""
+    everybody = descendants(guardian)
+    for pid in everybody:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (guardian, *everybody):
+        os.kill(pid, signal.SIGKILL)
 
 
 def wait_dead(pid: int, within: float = 10) -> None:

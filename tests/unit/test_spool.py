@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cronguard.domain.lifecycle import Ending
-from cronguard.domain.run import Outcome
+from cronguard.domain.run import Captured, Outcome
 from cronguard.stores.spool import FileSpool
 from tests.unit.test_lifecycle import HELD
 
-ENDING = Ending(Outcome.FAILED, exit_code=3, note="naïve \udcff")
+SAID = Captured(b"\0\xff head", b"tail\n", 10_000, ("sink_lost",))
+ENDING = Ending(Outcome.FAILED, exit_code=3, note="naïve \udcff", captured=SAID)
 
 
 def test_result_is_read_back_as_it_was_kept_and_forgotten_once_delivered(tmp_path: Path) -> None:
@@ -31,6 +34,16 @@ def test_result_is_read_back_as_it_was_kept_and_forgotten_once_delivered(tmp_pat
     spool.forget(name)
     spool.forget(name)
     assert spool.waiting() == []
+
+
+def test_result_that_the_version_before_kept_is_read_too(tmp_path: Path) -> None:
+    spool = FileSpool([tmp_path], "db/ops")
+    path = Path(spool.keep(HELD, ENDING))
+    document = json.loads(path.read_text())
+    del document["ending"]["captured"]
+    path.write_text(json.dumps(document))
+    [(_, _, ending)] = spool.waiting()
+    assert ending == replace(ENDING, captured=None)
 
 
 def test_result_of_another_ledger_waits_for_that_ledger(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""Rows 20 to 25 of the event table: the ledger falls silent, says no, or somebody is frozen past the lease."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.acceptance.looking import change
+from tests.conftest import Database
+from tests.rig.guard import Guard
+from tests.rig.postgres import Server
+from tests.rig.processes import alive
+from tests.rig.proxy import Proxy
+from tests.rig.supervised import (
+    ENDLESS,
+    PATIENT,
+    SHORT_LEASE,
+    TICKING,
+    attempt,
+    ended,
+    kill,
+    moves,
+    nobody_left,
+    run,
+    stands_still,
+    start,
+    stopped,
+    wait_until_ended,
+)
+from tests.rig.waiting import wait_until
+
+UNTIL_GO = "until [ -e go ]; do echo tick >> ticks; sleep 0.05; done"
+Way = tuple[Guard, Proxy]
+
+
+@pytest.fixture
+def through_proxy(database: Database, proxy: Callable[[Server], Proxy], postgres_guard: Guard) -> Way:
+    """cronguard with a network between itself and its ledger that the test may disturb."""
+    way = proxy(database.server)
+    return postgres_guard.with_env(CRONGUARD_DSN=database.through(way)), way
+
+
+def test_row_20_beat_that_fails_is_sent_again_and_nothing_happens_to_the_command(through_proxy: Way) -> None:
+    guard, way = through_proxy
+    job = start(guard, UNTIL_GO, *SHORT_LEASE)
+    way.drop_reply_to(b"update cronguard.lease")
+    wait_until(lambda: way.dropped, saying="the answer to a beat is lost")
+    before = way.connections
+    wait_until(lambda: way.connections > before, saying="it is sent again, on a new connection")
+    (guard.folder / "go").touch()
+    assert job.code() == 0
+    assert (ended(guard), len(guard.show("job")["attempts"])) == (("succeeded", "succeeded"), 1)
+
+
+def test_row_21_no_answer_until_the_lease_is_nearly_over_freezes_the_command(through_proxy: Way) -> None:
+    """By default it is not ended but frozen, and goes on when the ledger answers that the run is still ours."""
+    guard, way = through_proxy
+    job = start(guard, UNTIL_GO, *SHORT_LEASE)
+    way.black_hole()
+    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    assert stands_still(guard.folder / "ticks", 0.3)
+    way.restore()
+    moves(guard.folder / "ticks")
+    (guard.folder / "go").touch()
+    assert job.code() == 0
+    assert (ended(guard), len(guard.show("job")["attempts"])) == (("succeeded", "succeeded"), 1)
+
+
+@pytest.mark.parametrize("before", ["trap 'echo heard >> heard; exit 0' TERM", "trap '' TERM"])
+def test_row_21_with_on_silence_kill_the_command_is_asked_to_stop_and_dead_before_the_lease_is_over(
+    through_proxy: Way, postgres_guard: Guard, before: str
+) -> None:
+    guard, way = through_proxy
+    job = start(guard, ENDLESS, *SHORT_LEASE, "--on-silence", "kill", before=before)
+    way.black_hole()
+    wait_until(lambda: not alive(job.command), 6, every=0.01, saying="the command is dead")
+    assert postgres_guard.show("job")["lease_until"] is not None
+    assert run(postgres_guard, "touch again").code == 0  # held: the lease is not over yet
+    assert not (guard.folder / "again").exists()
+    assert job.code() == 76
+    way.restore()
+    assert guard.lines("heard") == ["heard"] * ("heard" in before)
+    assert guard.run("history").code == 0  # delivers
+    assert attempt(postgres_guard)["outcome"] == "lost"
+
+
+def test_row_21_with_on_silence_continue_nothing_happens_to_the_command(through_proxy: Way) -> None:
+    guard, way = through_proxy
+    job = start(guard, UNTIL_GO, *SHORT_LEASE, "--on-silence", "continue")
+    way.black_hole()
+    wait_until(lambda: len(guard.lines("ticks")) > 5)
+    for _ in range(6):
+        assert not stands_still(guard.folder / "ticks", 1.0)
+    way.restore()
+    (guard.folder / "go").touch()
+    assert job.code() == 0
+    assert ended(guard) == ("succeeded", "succeeded")
+
+
+def test_row_22_ledger_that_names_another_holder_gets_the_command_killed_without_grace(sqlite_guard: Guard) -> None:
+    options = ("--lease", "40s", "--beat-every", "0.5s", "--stop-grace", "20s")
+    job = start(sqlite_guard, ENDLESS, *options, before="trap 'echo heard >> heard' TERM")
+    change(sqlite_guard, "update lease set token = token + 1, holder = 'somebody else'")
+    wait_until(lambda: not alive(job.command), 5, saying="the command is dead")
+    assert job.code() == 76
+    assert sqlite_guard.lines("heard") == []
+    assert (attempt(sqlite_guard)["outcome"], attempt(sqlite_guard)["signal"]) == ("lost", 9)
+
+
+def test_row_23_cut_connections_are_no_loss_and_the_token_stays(through_proxy: Way) -> None:
+    guard, way = through_proxy
+    job = start(guard, UNTIL_GO, "--lease", "20s", "--beat-every", "0.3s")
+    token = guard.show("job")["token"]
+    for _ in range(3):
+        way.cut()
+        way.restore()
+        before = way.connections
+        wait_until(lambda seen=before: way.connections > seen, saying="it beats again")  # type: ignore[misc]
+    (guard.folder / "go").touch()
+    assert job.code() == 0
+    record = guard.show("job")
+    assert [(one["token"], one["outcome"]) for one in record["attempts"]] == [(token, "succeeded")]
+
+
+def test_row_24_host_that_sleeps_past_its_lease_wakes_up_to_76(sqlite_guard: Guard) -> None:
+    """All three stand still together, as in a suspend; the command is killed without grace, or never moves again."""
+    job = start(sqlite_guard, TICKING, *SHORT_LEASE, before="trap 'echo heard >> heard' TERM")
+    host = (job.guardian, job.worker, job.command)
+    kill(*host, signum=signal.SIGSTOP)
+    wait_until(
+        lambda: run(sqlite_guard, "touch taken").code == 0 and (sqlite_guard.folder / "taken").exists(),
+        PATIENT, every=0.3, saying="another host takes over",
+    )  # fmt: skip
+    ticks = len(sqlite_guard.lines("ticks"))
+    kill(*reversed(host), signum=signal.SIGCONT)
+    assert job.code() == 76
+    assert len(sqlite_guard.lines("ticks")) - ticks < 40  # two seconds
+    assert sqlite_guard.lines("heard") == []
+    assert ended(sqlite_guard) == ("succeeded", "succeeded")
+    assert sqlite_guard.show("job")["attempts"][0]["outcome"] == "lost"
+
+
+def test_row_25_frozen_worker_is_fenced_by_the_guardians_own_timer(sqlite_guard: Guard) -> None:
+    job = start(sqlite_guard, TICKING, *SHORT_LEASE)
+    kill(job.worker, signum=signal.SIGSTOP)
+    wait_until(lambda: not alive(job.command), 6, every=0.01, saying="the guardian kills the command")
+    still_held = run(sqlite_guard, "echo ran >> again")
+    assert job.code() == 76
+    nobody_left(sqlite_guard.folder, job.worker)
+    assert (still_held.code, sqlite_guard.show("job")["attempts"][0]["outcome"]) == (0, "lost")
+    assert wait_until_ended(sqlite_guard)[1] in ("lost", "succeeded")
+
+
+def test_row_25_worker_that_is_frozen_for_a_moment_keeps_its_run(sqlite_guard: Guard) -> None:
+    job = start(sqlite_guard, UNTIL_GO, "--lease", "20s", "--beat-every", "0.5s")
+    kill(job.worker, signum=signal.SIGSTOP)
+    wait_until(lambda: stopped(job.worker))
+    moves(sqlite_guard.folder / "ticks")
+    kill(job.worker, signum=signal.SIGCONT)
+    (sqlite_guard.folder / "go").touch()
+    assert job.code() == 0
