@@ -5,12 +5,24 @@ _cronguard_options()
 {
     case $1 in
         '') echo '--version -h --help' ;;
-        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --extend-max= --attempts= --retry-delay= --recoveries= --exclusive= --if-held= --rerun --force --lease= --beat-every= --stop-grace= --stall-after= --skip-exit= --on-silence= --stragglers= --expand --quiet --capture= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --extend-max= --attempts= --retry-delay= --recoveries= --claim-within= --exclusive= --if-held= --rerun --force --only-pending --catch-up= --catch-up-window= --lease= --lock= --beat-every= --stop-grace= --stall-after= --skip-exit= --on-silence= --stragglers= --expand --quiet --capture= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        backfill) echo '--key= --from= --to= --only-missing --jobs= --keep-going --dry-run --rerun --force --every= --schedule= --tz= --complete-by= --extend-max= --attempts= --retry-delay= --recoveries= --exclusive= --lease= --lock= --beat-every= --stop-grace= --stall-after= --on-silence= --stragglers= --expand --quiet --capture= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         beat) echo '--progress= --note= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         extend) echo '--dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         init) echo '--print-sql --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         history) echo '-n= --limit= --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         show) echo '--json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        status) echo '--watch --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        watch) echo '--exit-status --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        keys) echo '--json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        stats) echo '--json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        reset) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        cancel) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        stop) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        pause) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        resume) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        prune) echo '--keep= --keep-last= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        supervise) echo '--every= --key= --dry-run --json --exit-status --prune --metrics= --on-request= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
     esac
 }
 
@@ -27,21 +39,25 @@ _cronguard_files()
     _cronguard_reply "$@"
 }
 
-# The value of an option.
+# The value of an option of a command.
 _cronguard_value()
 {
-    case $1 in
-        --every) _cronguard_reply -W $'minute\nhour\nday\nweek\nmonth\nquarter\nyear\nrun' ;;
-        --period) _cronguard_reply -W $'current\nprevious' ;;
-        --complete-by) _cronguard_reply -W $'never' ;;
-        --start-by) _cronguard_reply -W $'never' ;;
-        --exclusive) _cronguard_reply -W $'key\nperiod' ;;
-        --if-held) _cronguard_reply -W $'skip\nwait' ;;
-        --on-silence) _cronguard_reply -W $'freeze\nkill\ncontinue' ;;
-        --stragglers) _cronguard_reply -W $'kill\nwait\nleave' ;;
-        --dsn-file) _cronguard_files -f ;;
-        --state-dir) _cronguard_files -d ;;
-        --config) _cronguard_files -f ;;
+    case "$1 $2" in
+        'run --every' | 'backfill --every') _cronguard_reply -W $'minute\nhour\nday\nweek\nmonth\nquarter\nyear\nrun' ;;
+        'run --period') _cronguard_reply -W $'current\nprevious' ;;
+        'run --complete-by' | 'backfill --complete-by') _cronguard_reply -W $'never' ;;
+        'run --start-by') _cronguard_reply -W $'never' ;;
+        'run --exclusive' | 'backfill --exclusive') _cronguard_reply -W $'key\nperiod' ;;
+        'run --if-held') _cronguard_reply -W $'skip\nwait' ;;
+        'run --lock' | 'backfill --lock') _cronguard_reply -W $'claim\nadvisory' ;;
+        'run --on-silence' | 'backfill --on-silence') _cronguard_reply -W $'freeze\nkill\ncontinue' ;;
+        'run --stragglers' | 'backfill --stragglers') _cronguard_reply -W $'kill\nwait\nleave' ;;
+        'run --dsn-file' | 'backfill --dsn-file' | 'beat --dsn-file' | 'extend --dsn-file' | 'init --dsn-file' | 'history --dsn-file' | 'show --dsn-file' | 'status --dsn-file' | 'watch --dsn-file' | 'keys --dsn-file' | 'stats --dsn-file' | 'reset --dsn-file' | 'cancel --dsn-file' | 'stop --dsn-file' | 'pause --dsn-file' | 'resume --dsn-file' | 'prune --dsn-file' | 'supervise --dsn-file') _cronguard_files -f ;;
+        'run --state-dir' | 'backfill --state-dir' | 'beat --state-dir' | 'extend --state-dir' | 'init --state-dir' | 'history --state-dir' | 'show --state-dir' | 'status --state-dir' | 'watch --state-dir' | 'keys --state-dir' | 'stats --state-dir' | 'reset --state-dir' | 'cancel --state-dir' | 'stop --state-dir' | 'pause --state-dir' | 'resume --state-dir' | 'prune --state-dir' | 'supervise --state-dir') _cronguard_files -d ;;
+        'run --config' | 'backfill --config' | 'beat --config' | 'extend --config' | 'init --config' | 'history --config' | 'show --config' | 'status --config' | 'watch --config' | 'keys --config' | 'stats --config' | 'reset --config' | 'cancel --config' | 'stop --config' | 'pause --config' | 'resume --config' | 'prune --config' | 'supervise --config') _cronguard_files -f ;;
+        'backfill --from') _cronguard_reply -W $'current\nprevious' ;;
+        'backfill --to') _cronguard_reply -W $'current\nprevious' ;;
+        'supervise --metrics') _cronguard_files -f ;;
     esac
 }
 
@@ -65,7 +81,7 @@ _cronguard()
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
-        if [[ $command == run && ($word == -- || $word != -*) ]]; then
+        if [[ $command == @(run|backfill) && ($word == -- || $word != -*) ]]; then
             [[ $word == -- ]] && ((i++))
             _cronguard_command "$i"
             return
@@ -78,14 +94,14 @@ _cronguard()
     done
     [[ $option && $cur == '=' ]] && cur=''
     if [[ $option ]]; then
-        _cronguard_value "$option"
+        _cronguard_value "$command" "$option"
     elif [[ $cur == -* ]]; then
         word=$(_cronguard_options "$command")
         word=${word//=/}
         _cronguard_reply -W "${word// /$'\n'}"
     elif [[ ! $command ]]; then
-        _cronguard_reply -W $'run\nbeat\nextend\ninit\nhistory\nshow'
-    elif [[ $command == run ]]; then
+        _cronguard_reply -W $'run\nbackfill\nbeat\nextend\ninit\nhistory\nshow\nstatus\nwatch\nkeys\nstats\nreset\ncancel\nstop\npause\nresume\nprune\nsupervise'
+    elif [[ $command == @(run|backfill) ]]; then
         _cronguard_command "$COMP_CWORD"
     fi
 }

@@ -4,7 +4,7 @@ The house, room by room:
 
     cli/        FRONT DOOR    argv -> settings -> one service call -> exit code
     settings/                 every knob once; the only reader of the environment
-    render.py                 what people and programs see; the only import of rich
+    render/                   what people and programs see; printing.py, the only import of rich
     services/   THE HALL      one use case a file, each a straight line
     process/    THE WORKSHOP  the command: started, kept on its lease, stopped, reaped
     stores/     THE CELLAR    SQL and drivers, behind `open_store`
@@ -12,10 +12,11 @@ The house, room by room:
     domain/     THE STUDY     pure: nouns, periods, the life of a run; every rule is here
     errors.py                 our own failures, each with its exit code
     streams.py                the three streams that the caller gave us
+    clock.py                  this host's clocks: for waiting, and for one guess
 
 Which way the arrows go:
 
-    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors | streams
+    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors | streams | clock
 
 What is never done:
 
@@ -28,4 +29,7 @@ What is never done:
 The walk of `cronguard run`: argv -> settings -> firing -> claim -> granted or
 skipped -> command -> how it ended -> outcome -> finish -> exit code. Read it in
 services/run.py; the rules it obeys, in domain/admission.py and domain/lifecycle.py.
+
+The walk of `cronguard supervise`: survey -> brake -> page by page: judge, commit,
+tell. services/supervise.py; its rules, in domain/supervision.py and domain/expectation.py.
 """

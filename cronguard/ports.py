@@ -12,9 +12,16 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
+from cronguard.domain.run import Change, Job, Lease, Record, Sight, Skip, SkipReason
+
+if TYPE_CHECKING:  # a run asks for none of these
+    from cronguard.domain.metrics import Metrics
+    from cronguard.domain.overview import Glance
+    from cronguard.domain.pruning import Aged, Keep, Pruning
+    from cronguard.domain.stats import Counts
+    from cronguard.domain.supervision import Supervisor, Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,80 @@ class Page(Protocol):
         """Write this when the page closes, all of it or nothing."""
 
 
-class Store(Protocol):
+class Overview(Protocol):
+    """What people ask about whole keys. Every answer reads a bounded number of rows a key, however long its history."""
+
+    def jobs(self) -> Sequence[Job]:
+        """Every key that the ledger knows, in order."""
+
+    def glances(self, keys: Sequence[str]) -> Sequence[Glance]:
+        """Each of these keys at a glance, all at one instant; one that is not there is left out."""
+
+    def counts(self, key: str, last: int) -> Counts | None:
+        """The last so many runs of a key, counted."""
+
+
+class PruningPage(Protocol):
+    """One key, open and locked, and its oldest runs."""
+
+    @property
+    def aged(self) -> Aged:
+        """What it showed when the lock was had."""
+
+    def write(self, pruning: Pruning) -> None:
+        """Take this away when the page closes, all of it or nothing."""
+
+
+class Forgetful(Protocol):
+    """How a ledger forgets: a small transaction at a time, each found by an index."""
+
+    def count_aged(self, key: str, keep: Keep) -> int:
+        """How many runs of a key are older than what is kept."""
+
+    def pruning_page(self, key: str, keep: Keep, at_most: int) -> AbstractContextManager[PruningPage]:
+        """Lock the key and look at the oldest of them."""
+
+    def prune_skips(self, keep: Keep, after: int, at_most: int, *, dry_run: bool) -> tuple[int, int | None]:
+        """Go through the next so many skips after this row, and take away the old ones of periods without a run.
+
+        How many those were, and the last row that was looked at; None at the end of what is old.
+        """
+
+
+class Backlog(Protocol):
+    """What a ledger knows of the other periods of a key, by plain reads that lock nothing."""
+
+    def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
+        """The runs that are pending or running (or missed), oldest first; those that ended within a while only."""
+
+    def recorded(self, key: str, first: str, last: str) -> Sight:
+        """The runs of the periods whose labels lie between two, and the last one before them."""
+
+
+class Hold(Protocol):
+    """A lock besides the claim, which the server or the kernel frees when its holder dies. One thread at a time."""
+
+    def take(self, number: int) -> bool:
+        """Have this lock; false when somebody else has it. Asked again, it is so already."""
+
+    def is_cut(self) -> bool:
+        """Whether it is known, without asking anybody, that the lock is gone."""
+
+    def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
+        """Renew the lease, and look that the lock is still there; None when either is not."""
+
+    def release(self) -> None:
+        """Let go of it."""
+
+
+class Holds(Protocol):
+    """A ledger that also has such locks."""
+
+    def hold(self) -> Hold:
+        """The means to take one; raises CronguardError, naming the reason, where it could not be relied on."""
+
+
+class Store(Backlog, Holds, Overview, Forgetful, Protocol):
     """A ledger."""
 
     @property
@@ -97,3 +177,25 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of whatever is open."""
+
+
+class SupervisedStore(Store, Protocol):
+    """A ledger as a supervisor asks of it: where to look, and one key's page at a time, if it is free."""
+
+    def survey(self, keys: str | None, looked_back: timedelta, limit: int) -> Survey:
+        """Where something may be to do, by a plain read of candidates only; `keys` may hold * and ?.
+
+        Runs that ended longer than `looked_back` ago are left out.
+        """
+
+    def glance(self, key: str, periods: Sequence[str]) -> Sight:
+        """What the ledger shows of these runs, and the open requests for them, by a plain read."""
+
+    def page_if_free(self, key: str, periods: Sequence[str]) -> AbstractContextManager[Page | None]:
+        """As `page`, of any number of periods; None where somebody else has it, who will settle it."""
+
+    def record_pass(self, done: Supervisor, kept_for: timedelta) -> None:
+        """This host has passed over the ledger; hosts that have not for so long are forgotten."""
+
+    def metrics(self, keys: str | None, runs: int) -> Metrics:
+        """Figures of every key, counted over its newest `runs` runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from cronguard.ports import Store
-from cronguard.stores import open_store
-from cronguard.stores.dsn import parse_dsn
+from cronguard.ports import Store, SupervisedStore
+from cronguard.stores import open_store, open_supervised
+from cronguard.stores.dsn import Address, parse_dsn
 from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
@@ -25,6 +26,10 @@ from tests.rig.requirements import Requirements
 # Whoever runs the tests may use the product, or Postgres: nothing of that may steer a test.
 for _name in [name for name in os.environ if name.startswith(("CRONGUARD_", "PG"))]:
     del os.environ[_name]
+
+# A shell's `&` has these ignored, which every program that a test starts would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -156,15 +161,55 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres: Server) -> Iterator[PgBouncer]:
+    """A pooler before the session's Postgres, which gives each transaction whatever session is free."""
+    with PgBouncer(postgres) as pooler:
+        yield pooler
+
+
+POOLED = pytest.param("pooled", marks=pytest.mark.needs("pgbouncer"))
+
+
+@pytest.fixture(params=["sqlite", "postgres", POOLED])
+def address(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Address:
+    """Where a fresh ledger is, of each kind in turn."""
+    return _migrated(request.param, request, tmp_path, clock)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Callable[[], Store]:
-    """`make_store()`: one more store on the same ledger, all by the same hand-moved clock; each kind in turn."""
-    if request.param == "sqlite":
+def direct_address(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Address:
+    """The same without a pooler: for locks that belong to a session."""
+    return _migrated(request.param, request, tmp_path, clock)
+
+
+def _migrated(kind: str, request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Address:
+    if kind == "sqlite":
         address = parse_dsn(f"sqlite://{tmp_path}/ledger.db")
     else:
-        address = parse_dsn(request.getfixturevalue("database").dsn)
+        database = request.getfixturevalue("database")
+        pooled = kind == "pooled"
+        address = parse_dsn(database.through(request.getfixturevalue("pooler")) if pooled else database.dsn)
     open_store(address, clock=clock).migrate()
+    return address
+
+
+@pytest.fixture
+def make_store(address: Address, clock: Clock) -> Callable[[], Store]:
+    """`make_store()`: one more store on the same ledger, all by the same hand-moved clock; each kind in turn."""
     return lambda: open_store(address, clock=clock)
+
+
+@pytest.fixture
+def make_direct_store(direct_address: Address, clock: Clock) -> Callable[[], Store]:
+    """The same without a pooler."""
+    return lambda: open_store(direct_address, clock=clock)
+
+
+@pytest.fixture
+def supervised(address: Address, clock: Clock) -> SupervisedStore:
+    """The same ledger as a supervisor sees it."""
+    return open_supervised(address, clock=clock)
 
 
 @pytest.fixture

@@ -53,10 +53,10 @@ _cronguard_files()
     _cronguard_reply "$@"
 }
 
-# The value of an option.
+# The value of an option of a command.
 _cronguard_value()
 {
-    case $1 in
+    case "$1 $2" in
 @VALUES@
     esac
 }
@@ -94,7 +94,7 @@ _cronguard()
     done
     [[ $option && $cur == '=' ]] && cur=''
     if [[ $option ]]; then
-        _cronguard_value "$option"
+        _cronguard_value "$command" "$option"
     elif [[ $cur == -* ]]; then
         word=$(_cronguard_options "$command")
         word=${word//=/}
@@ -116,7 +116,7 @@ def bash(commands: Sequence[Command]) -> str:
         OPTIONS="\n".join(f"        {found.name or repr('')}) echo '{_bash_options(found)}' ;;" for found in commands),
         VALUES="\n".join(_bash_values(commands)),
         COMMANDS=_bash_list([found.name for found in commands if found.name]),
-        PREFIX=_prefix(commands).name,
+        PREFIX=f"@({'|'.join(found.name for found in _prefixes(commands))})",
     )
 
 
@@ -125,13 +125,21 @@ def _bash_options(command: Command) -> str:
 
 
 def _bash_values(commands: Sequence[Command]) -> Iterator[str]:
-    for option in _with_a_value(commands):
-        if words := words_of(option):
-            yield f"        {option.long}) _cronguard_reply -W {_bash_list(words)} ;;"
-        elif option.metavar in FILES:
-            yield f"        {option.long}) _cronguard_files -f ;;"
-        elif option.metavar in DIRECTORIES:
-            yield f"        {option.long}) _cronguard_files -d ;;"
+    """One option may take different things of different commands: --every of run, and of supervise."""
+    actions: dict[tuple[str, str], list[str]] = {}
+    for command in commands:
+        for option in command.options:
+            if action := _bash_action(option):
+                actions.setdefault((option.long, action), []).append(f"'{command.name} {option.long}'")
+    for (_, action), places in actions.items():
+        yield f"        {' | '.join(places)}) {action} ;;"
+
+
+def _bash_action(option: Option) -> str:
+    if words := words_of(option):
+        return f"_cronguard_reply -W {_bash_list(words)}"
+    actions = {FILES: "_cronguard_files -f", DIRECTORIES: "_cronguard_files -d"}
+    return next((action for metavars, action in actions.items() if option.metavar in metavars), "")
 
 
 def _bash_list(words: Sequence[str]) -> str:
@@ -214,7 +222,7 @@ def _zsh_arguments(command: Command) -> list[str]:
 _FISH = """\
 # fish completion for cronguard. Made by tools/generate.py: do not edit.
 
-# Prints what follows the options of @PREFIX@ in these words, a word a line; fails where nothing does.
+# Prints what follows the options of @PREFIXES@ in these words, a word a line; fails where nothing does.
 function __cronguard_rest
     argparse --stop-nonopt @SPECIFICATIONS@ -- $argv 2>/dev/null
     and test (count $argv) -gt 0; and printf '%s\\n' $argv
@@ -223,7 +231,7 @@ end
 # Prints the command that cronguard is put in front of, up to the cursor; fails where none is begun.
 function __cronguard_command
     set -l words (commandline -opc) (commandline -ct)
-    test "$words[2]" = @PREFIX@; and test (count $words) -gt 2; or return 1
+    contains -- "$words[2]" @PREFIXES@; and test (count $words) -gt 2; or return 1
     set -l rest (__cronguard_rest $words[3..-1]); or return 1
     not string match -q -- '-*' $rest[1]; and printf '%s\\n' $rest
 end
@@ -236,7 +244,7 @@ end
 function __cronguard_at -a command
     set -l words (commandline -opc)
     test "$words[2]" = $command; and not contains -- -- $words; or return 1
-    test $command != @PREFIX@; or test (count $words) -eq 2; or not __cronguard_rest $words[3..-1] >/dev/null
+    not contains -- $command @PREFIXES@; or test (count $words) -eq 2; or not __cronguard_rest $words[3..-1] >/dev/null
 end
 
 complete -c cronguard -f
@@ -245,11 +253,12 @@ complete -c cronguard -f
 
 
 def fish(commands: Sequence[Command]) -> str:
-    prefix = _prefix(commands)
+    prefixes = _prefixes(commands)
+    options = {option.long: option for prefix in prefixes for option in prefix.options}
     return _filled(
         _FISH,
-        PREFIX=prefix.name,
-        SPECIFICATIONS=" ".join(map(_fish_specification, prefix.options)),
+        PREFIXES=" ".join(prefix.name for prefix in prefixes),
+        SPECIFICATIONS=" ".join(map(_fish_specification, options.values())),
         LINES="\n".join(_fish_lines(commands)),
     )
 
@@ -289,15 +298,9 @@ def _fish_value(option: Option) -> str:
 # --------------------------------------------------------------------------- all of them
 
 
-def _prefix(commands: Sequence[Command]) -> Command:
-    """The one command that is put in front of others."""
-    (found,) = (command for command in commands if command.runs_a_command)
-    return found
-
-
-def _with_a_value(commands: Sequence[Command]) -> list[Option]:
-    found = {option.long: option for command in commands for option in command.options if option.metavar}
-    return list(found.values())
+def _prefixes(commands: Sequence[Command]) -> list[Command]:
+    """The commands that are put in front of others."""
+    return [command for command in commands if command.runs_a_command]
 
 
 def _filled(template: str, **parts: str) -> str:

@@ -15,7 +15,15 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from cronguard.cli import inside_commands, ledger_commands, run_command
+from cronguard.cli import (
+    backfill_command,
+    inside_commands,
+    ledger_commands,
+    operator_commands,
+    overview_commands,
+    run_command,
+    supervise_commands,
+)
 from cronguard.cli.tell import complain
 from cronguard.errors import CRONGUARD_FAILED, EXIT_CODES, SIGNALLED, CronguardError
 
@@ -31,8 +39,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run_command.add_to(app)
+backfill_command.add_to(app)
 inside_commands.add_to(app)
 ledger_commands.add_to(app)
+overview_commands.add_to(app)
+operator_commands.add_to(app)
+supervise_commands.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from cronguard.cli.tell import why_skipped
 from cronguard.domain.claim import Claim, Skipped
+from cronguard.domain.period import Chosen
 from cronguard.domain.run import Sight
 from cronguard.domain.text import format_instant
-from cronguard.render import print_pairs
+from cronguard.render.printing import print_pairs
 from cronguard.services.ledger import Verdict
 from cronguard.settings import Settings
 from cronguard.settings.knobs import KNOBS
@@ -20,6 +21,11 @@ SECRETS = ("dsn",)
 def explain(verdict: Verdict, sight: Sight, settings: Settings, argv: Sequence[str], ledger: str) -> None:
     print_pairs([*_verdict(verdict, argv, ledger), *_period(verdict.claim), *_holders(sight)])
     print_pairs([("SETTING", "VALUE  (WHERE IT WAS SET)"), *_settings(settings)])
+
+
+def explain_backlog(key: str, behind: Sequence[Chosen]) -> None:
+    """Older periods, in the order in which they would be run."""
+    print_pairs([("waiting", f"{key} {one.period.label}: {one.note}") for one in behind] or [("waiting", "nothing")])
 
 
 def _verdict(verdict: Verdict, argv: Sequence[str], ledger: str) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """cronguard beat and extend: for the command itself, from inside its run."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text, ledger_options
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def beat(
     """Say from inside a run that it gets on, and how far it is: see --stall-after of run."""
     from cronguard.cli import inside_views as views  # noqa: PLC0415  --help needs none of this
 
-    return views.beat(_options(context), progress, note)
+    return views.beat(ledger_options(context.params), progress, note)
 
 
 def extend(
@@ -44,9 +44,4 @@ def extend(
     """Move the run's own complete-by from inside it, as far as --extend-max of run allows."""
     from cronguard.cli import inside_views as views  # noqa: PLC0415
 
-    return views.extend(_options(context), by)
-
-
-def _options(context: typer.Context) -> dict[str, Any]:
-    names = ("dsn", "dsn_file", "state_dir", "db_wait", "config")
-    return {name: context.params[name] for name in names}
+    return views.extend(ledger_options(context.params), by)

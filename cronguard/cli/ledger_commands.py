@@ -1,10 +1,10 @@
 """cronguard init, history and show: the ledger itself."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Json, StateDir
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Json, StateDir, ledger_options
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def init(
     """Create or upgrade the ledger's schema. Safe to repeat, and for many hosts at once."""
     from cronguard.cli import ledger_views as views  # noqa: PLC0415  --help needs none of this
 
-    return views.print_sql(_options(context)) if print_sql else views.init(_options(context))
+    return views.print_sql(ledger_options(context.params)) if print_sql else views.init(ledger_options(context.params))
 
 
 def history(
@@ -47,7 +47,7 @@ def history(
     """List the latest runs: when, how they ended, how many firings were skipped."""
     from cronguard.cli import ledger_views as views  # noqa: PLC0415
 
-    return views.history(_options(context), key, limit, as_json=json)
+    return views.history(ledger_options(context.params), key, limit, as_json=json)
 
 
 def show(
@@ -66,10 +66,4 @@ def show(
     """Show one run with its attempts and the firings that were skipped, and why."""
     from cronguard.cli import ledger_views as views  # noqa: PLC0415
 
-    return views.show(_options(context), key, period, as_json=json)
-
-
-def _options(context: typer.Context) -> dict[str, Any]:
-    """The ledger's knobs; what a command's own arguments are called is nobody else's affair."""
-    names = ("dsn", "dsn_file", "state_dir", "db_wait", "config")
-    return {name: context.params[name] for name in names}
+    return views.show(ledger_options(context.params), key, period, as_json=json)

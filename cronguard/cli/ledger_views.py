@@ -8,7 +8,8 @@ from cronguard.cli.opening import address_of, opened
 from cronguard.cli.tell import remark
 from cronguard.domain.run import parse_key, parse_name
 from cronguard.errors import BadInput
-from cronguard.render import print_text, show_history, show_run
+from cronguard.render import show_history, show_run
+from cronguard.render.printing import print_text
 from cronguard.services.reading import history_of, record_of
 from cronguard.settings import gather
 from cronguard.settings.parsers import positive, utf8

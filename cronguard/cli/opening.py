@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from cronguard.cli.tell import SayOnStderr, remark, warn
+from cronguard.clock import boottime
 from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
-from cronguard.ports import Store
-from cronguard.process.clock import boottime
+from cronguard.ports import Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
+from cronguard.services.firing import Firing
 from cronguard.services.ledger import Ledger
 from cronguard.services.results import bury, result_waiting
-from cronguard.services.run import run
+from cronguard.services.run import Means, Order, run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
-from cronguard.stores import open_store
+from cronguard.stores import open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
 
@@ -28,11 +29,14 @@ BEATS_OUTLAST = 3  # one try of a beat may take this fraction of a lease, so tha
 SHORTEST_ANSWER, LONGEST_ANSWER = 2.0, 15.0  # seconds
 
 
+AnyStore = TypeVar("AnyStore", bound=Store)
+
+
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Generic[AnyStore]):
     """An open ledger and what goes with it."""
 
-    store: Store
+    store: AnyStore
     spool: FileSpool
     ledger: Ledger
     signals: Signals
@@ -43,17 +47,29 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     started_at = boottime()
     settings = gather(options)
     order = order_of(settings, argv, started_at)
-    worker = become_worker(lambda held: _bury(settings, held))
+    worker = become_worker(buried_by(settings))
     with worker.dying_of_interruptions(), opened(settings, worker.signals) as it, _naming(_period_place(settings)):
         tell = SayOnStderr(path=settings.environment.get("PATH", os.defpath))
         with _naming_what_did_not_start(order.firing.key):
-            return run(order, it.ledger, it.spool, worker, tell)
+            return _use_of(order)(order, Means(it.ledger, it.spool, worker, tell))
 
 
-def _bury(settings: Settings, held: bytes) -> None:
-    """In the guardian's short-lived child: tell the ledger of the worker that died."""
-    with opened(settings) as it:
-        bury(held, it.spool, it.ledger)
+def _use_of(order: Order) -> Callable[[Order, Means], int]:
+    if not (order.only_pending or order.catch_up):
+        return run
+    from cronguard.services import backlog  # noqa: PLC0415  most firings are about their own period only
+
+    return backlog.run_pending if order.only_pending else backlog.run_catching_up
+
+
+def buried_by(settings: Settings) -> Callable[[bytes], None]:
+    """For the guardian's short-lived child: tell the ledger of the worker that died."""
+
+    def tell(held: bytes) -> None:
+        with opened(settings) as it:
+            bury(held, it.spool, it.ledger)
+
+    return tell
 
 
 def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -62,11 +78,29 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
 
     started_at = boottime()
     settings = gather(options)
-    firing = order_of(settings, argv, started_at).firing
+    order = order_of(settings, argv, started_at)
     with opened(settings, create=False) as it, _naming(_period_place(settings)):
+        firing = _explain_backlog(order, it.ledger)
+        if order.only_pending:
+            return 0
         verdict, sight = it.ledger.preview(firing, lambda key, period: result_waiting(it.spool, key, period))
         explain(verdict, sight, settings, argv, it.store.name)
     return 0
+
+
+def _explain_backlog(order: Order, ledger: Ledger) -> Firing:
+    """What else would be run, before its own period or in its place."""
+    if not (order.only_pending or order.catch_up):
+        return order.firing
+    from cronguard.cli.explain import explain_backlog  # noqa: PLC0415
+    from cronguard.services.backlog import caught_up_by, pending  # noqa: PLC0415
+
+    if order.only_pending:
+        explain_backlog(order.firing.key, pending(order.firing, ledger))
+        return order.firing
+    firing, behind = caught_up_by(order, ledger)
+    explain_backlog(order.firing.key, behind[: order.catch_up])
+    return firing
 
 
 @contextmanager
@@ -78,12 +112,26 @@ def _naming_what_did_not_start(key: str) -> Iterator[None]:
         raise type(error)(f"{key}: nothing was started: {error}") from None
 
 
-@contextmanager
-def opened(settings: Settings, signals: Signals | None = None, *, create: bool = True) -> Iterator[Opened]:
+def opened(
+    settings: Settings, signals: Signals | None = None, *, create: bool = True
+) -> AbstractContextManager[Opened[Store]]:
     """The configured ledger, closed again afterwards; without `create` a local one that is not there is not made."""
+    key, within = settings["key"] or "", _answer_within(settings)
+    return _opened_by(lambda where: open_store(where, key, answer_within=within, create=create), settings, signals)
+
+
+def opened_for_supervision(settings: Settings, *, create: bool) -> AbstractContextManager[Opened[SupervisedStore]]:
+    within = _answer_within(settings)
+    return _opened_by(lambda where: open_supervised(where, answer_within=within, create=create), settings, None)
+
+
+@contextmanager
+def _opened_by(
+    open_it: Callable[[Address], AnyStore], settings: Settings, signals: Signals | None
+) -> Iterator[Opened[AnyStore]]:
     address, origin = _located(settings)
     with _naming(origin):
-        store = open_store(address, settings["key"] or "", answer_within=_answer_within(settings), create=create)
+        store = open_it(address)
     signals = signals or Signals()
     ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause, on_failure=_say_that_we_wait(settings))
     try:

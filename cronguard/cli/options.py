@@ -2,6 +2,7 @@
 
 No postponed annotations in the modules that declare commands: typer would evaluate each of them at every start."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,11 @@ def option(name: str) -> Any:
     if knob.is_flag:
         return typer.Option(knob.option, help=_sentence(knob.help), show_default=False)
     return typer.Option(knob.option, metavar=knob.metavar, help=_sentence(knob.help) + default, show_default=False)
+
+
+def ledger_options(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The ledger's knobs; what a command's own arguments are called is nobody else's affair."""
+    return {name: params[name] for name in ("dsn", "dsn_file", "state_dir", "db_wait", "config")}
 
 
 def _sentence(text: str) -> str:

@@ -11,6 +11,7 @@ Examples:
   cronguard run --key daily_digest -- ./send-digest
   cronguard run --key etl --schedule '30 2 * * *' --tz Europe/Berlin -- ./etl
   cronguard run --key etl --period 2026-11-28 --rerun -- ./etl
+  cronguard run --key etl --only-pending -- ./etl
 
 Every option is also a variable (--start-by: CRONGUARD_START_BY) and a key in [defaults] and [jobs."KEY"] of the
 configuration. The command is told CRONGUARD_KEY, _PERIOD, _PERIOD_START, _PERIOD_END, _TZ, _TOKEN, _ATTEMPT and
@@ -44,11 +45,16 @@ def run(
     attempts: Annotated[Text, option("attempts")] = None,
     retry_delay: Annotated[Text, option("retry_delay")] = None,
     recoveries: Annotated[Text, option("recoveries")] = None,
+    claim_within: Annotated[Text, option("claim_within")] = None,
     exclusive: Annotated[Text, option("exclusive")] = None,
     if_held: Annotated[Text, option("if_held")] = None,
     rerun: Annotated[bool, option("rerun")] = False,
     force: Annotated[bool, option("force")] = False,
+    only_pending: Annotated[bool, option("only_pending")] = False,
+    catch_up: Annotated[Text, option("catch_up")] = None,
+    catch_up_window: Annotated[Text, option("catch_up_window")] = None,
     lease: Annotated[Text, option("lease")] = None,
+    lock: Annotated[Text, option("lock")] = None,
     beat_every: Annotated[Text, option("beat_every")] = None,
     stop_grace: Annotated[Text, option("stop_grace")] = None,
     stall_after: Annotated[Text, option("stall_after")] = None,

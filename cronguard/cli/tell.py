@@ -56,7 +56,7 @@ _WHY = {
 def _held(skipped: Skipped, claim: Claim) -> str:
     lease = skipped.held_by
     if lease is None:
-        return "held"
+        return f"held: {skipped.detail}" if skipped.detail else "held"
     what = f"period {lease.period}" if lease.period != claim.period else "it"
     return f"held: {lease.holder.host} (pid {lease.holder.pid}) is running {what}"
 
@@ -137,12 +137,21 @@ class SayOnStderr:
         warn(f"the result in {name} could not be delivered: {reason}")
 
 
+def ask(question: str) -> None:
+    """To a person at a terminal, who answers on the same line."""
+    _write(f"cronguard: {question}")
+
+
 def _at_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _say(line: str) -> None:
-    """One line; what stderr's encoding does not know is written as an escape. Nobody to tell is no failure."""
+    _write(f"{line}\n")
+
+
+def _write(text: str) -> None:
+    """What stderr's encoding does not know is written as an escape. Nobody to tell is no failure."""
     encoding = (sys.stderr and sys.stderr.encoding) or "ascii"
     # Past the interpreter's buffer, which at exit would insist on what could not be written.
-    write_patiently(2, f"{line}\n".encode(encoding, "backslashreplace"))
+    write_patiently(2, text.encode(encoding, "backslashreplace"))

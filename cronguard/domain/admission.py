@@ -10,9 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from cronguard.domain.claim import Claim, Granted, Skipped
+from cronguard.domain.expectation import Expectation, expecting
 from cronguard.domain.lifecycle import TRANSITIONS, Event, next_token, recover
 from cronguard.domain.period import PeriodSource
+from cronguard.domain.recovery import claim_within_of
 from cronguard.domain.run import NOT_AT_ALL, Attempt, Change, Exclusive, Job, Lease, Run, Sight, SkipReason, State
+from cronguard.domain.said import because
 
 
 def decide(claim: Claim, sight: Sight) -> tuple[Granted | Skipped, Change]:
@@ -26,6 +29,7 @@ def decide(claim: Claim, sight: Sight) -> tuple[Granted | Skipped, Change]:
         or _refused_by_holder(claim, sight)
         or _refused_by_run(claim, sight)
         or _refused_by_clock(claim, sight)
+        or _refused_by_lock(claim, sight)
     )
     if skipped:
         return skipped, recovered
@@ -48,7 +52,7 @@ def _recover_stale(claim: Claim, sight: Sight) -> tuple[Sight, Change]:
     for lease in (*sight.leases, *_missing_lease(claim, sight)):
         run = sight.run(lease.period)
         if run and lease.lapsed(sight.now) and _excludes(claim, lease):
-            after, written = recover(run, lease, sight.now)
+            after, written = recover(run, lease, sight, claim.holder.host)
             change = change.then(written)
             sight = _seen_after(sight, after, lease)
     return sight, change
@@ -78,7 +82,7 @@ def _refused_by_history(claim: Claim, sight: Sight) -> Skipped | None:
     if run and run.state is State.CANCELLED and not claim.spec.rerun:
         return Skipped(SkipReason.CANCELLED, sight.now, run)
     if job.paused_at:
-        return Skipped(SkipReason.PAUSED, sight.now, run, detail=f"by {job.paused_by}: {job.pause_reason or ''}")
+        return Skipped(SkipReason.PAUSED, sight.now, run, detail=because(job.paused_by, job.pause_reason))
     return None
 
 
@@ -110,6 +114,14 @@ def _refused_by_clock(claim: Claim, sight: Sight) -> Skipped | None:
             detail = f"its {name} was {by.isoformat(timespec='seconds')}"
             return Skipped(SkipReason.TOO_LATE, sight.now, run, detail=detail)
     return None
+
+
+def _refused_by_lock(claim: Claim, sight: Sight) -> Skipped | None:
+    """The lease of the last holder is over and its command stopped; but its session lives on, frozen perhaps."""
+    if not sight.is_locked_out:
+        return None
+    detail = "its lease is over, but somebody still has its advisory lock"
+    return Skipped(SkipReason.HELD, sight.now, sight.run(claim.period), detail=detail)
 
 
 def _is_echo(claim: Claim, sight: Sight) -> bool:
@@ -157,16 +169,19 @@ def _grant(claim: Claim, sight: Sight) -> tuple[Granted, Change]:
 
 
 def _job_after(claim: Claim, sight: Sight) -> Job:
-    job, calendar = sight.job or Job(claim.key), claim.calendar
-    return replace(
-        job,
-        token=next_token(job.token, sight.now),
+    before, calendar, spec = sight.job or Job(claim.key), claim.calendar, claim.spec
+    after = replace(
+        before,
+        token=next_token(before.token, sight.now),
         cadence=calendar.cadence.name,
         zone=calendar.zone.key,
         schedule=calendar.schedule.expression if calendar.schedule else None,
-        last_period=claim.period,
-        last_started_at=sight.now,
+        claim_within=spec.claim_within or claim_within_of(calendar.cadence),
+        start_by=spec.start_by.text if spec.start_by else None,
     )
+    if claim.chosen.source is not PeriodSource.LABEL:  # what no clock chose cannot have an echo
+        after = replace(after, last_period=claim.period, last_started_at=sight.now)
+    return expecting(before, after, Expectation.of(calendar, spec.start_by), claim.chosen.slot, sight.now)
 
 
 def _new_run(claim: Claim) -> Run:
@@ -205,6 +220,8 @@ def _started(claim: Claim, run: Run, token: int, now: datetime) -> Run:
         signal=None,
         extended_for=NOT_AT_ALL,
         progress=None,
+        claim_by=None,
+        reported_at=None,
     )
 
 
@@ -230,6 +247,7 @@ def _new_lease(claim: Claim, run: Run, now: datetime) -> Lease:
         lease_until=now + claim.spec.terms.lease_for,
         complete_by=run.complete_by,
         extend_max=claim.spec.extend_max,
+        advisory_lock=claim.advisory_lock,
     )
 
 

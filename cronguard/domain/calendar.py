@@ -47,7 +47,7 @@ def calendar_of(asked: CalendarAsked, stored: Job | None) -> Calendar:
 def _stored_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError):
+    except (KeyError, ValueError, OSError):  # a zone that is not there is a KeyError
         raise BadInput(f"the key's zone {name} is not known on this host; install tzdata, or give --tz") from None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cronguard.domain.run import NOT_AT_ALL, Attempt, Exclusive, Holder, Lease, Run, SkipReason
+from cronguard.domain.run import NOT_AT_ALL, Attempt, Exclusive, Holder, Lease, Lock, Run, SkipReason
 from cronguard.errors import BadInput
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class JobSpec:
     force: bool = False
     requested_by: str | None = None
     extend_max: timedelta = NOT_AT_ALL
+    claim_within: timedelta | None = None  # None: by the cadence
+    lock: Lock = Lock.CLAIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,15 @@ class Claim:
     def lane(self) -> str:
         """What excludes what: leases in one lane exclude each other; the empty lane excludes all."""
         return self.period if self.spec.exclusive is Exclusive.PERIOD else ""
+
+    @property
+    def advisory_lock(self) -> int | None:
+        """The number of the lock to have besides; None: the claim alone will do."""
+        if self.spec.lock is Lock.CLAIM:
+            return None
+        from cronguard.domain.advisory import lock_number  # noqa: PLC0415  hashlib, only where there is a lock
+
+        return lock_number(self.key, self.lane)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,10 @@
     (none) --claim--> running --finish--> succeeded | failed | timed_out
     running --release--> pending          its worker was told to stop
     running --recover--> pending | dead   its lease is over; dead when its recoveries are spent
+    failed, timed_out --try again--> pending   it has attempts left
+    pending, (none) --miss--> missed      nobody came for it, nobody ran it
     pending, failed, timed_out, … --claim--> running
+    failed, timed_out, dead, … --reset--> pending, --cancel--> cancelled; by a person, and never of a live run
 
 A decision is a pure function from what the ledger shows (`Sight`) to what shall
 be written (`Change`) and what to tell the caller. It runs between the look and
@@ -26,6 +29,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from cronguard.domain.claim import Granted
+from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
 from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, SkipReason, State
 from cronguard.domain.text import format_duration
 
@@ -42,6 +46,10 @@ class Event(StrEnum):
     RELEASE = "release"
     RECOVER = "recover"
     GIVE_UP = "give_up"
+    TRY_AGAIN = "try_again"
+    MISS = "miss"
+    RESET = "reset"
+    CANCEL = "cancel"
 
 
 TRANSITIONS: dict[tuple[State | None, Event], State] = {
@@ -64,6 +72,23 @@ TRANSITIONS: dict[tuple[State | None, Event], State] = {
     (State.RUNNING, Event.GIVE_UP): State.DEAD,
     (State.PENDING, Event.SUCCEED): State.SUCCEEDED,  # late, but under the last token
     (State.DEAD, Event.SUCCEED): State.SUCCEEDED,  # likewise
+    (State.MISSED, Event.SUCCEED): State.SUCCEEDED,  # likewise
+    (State.FAILED, Event.TRY_AGAIN): State.PENDING,  # with attempts left
+    (State.TIMED_OUT, Event.TRY_AGAIN): State.PENDING,  # with attempts left
+    (State.PENDING, Event.MISS): State.MISSED,
+    (None, Event.MISS): State.MISSED,
+    (State.PENDING, Event.RESET): State.PENDING,  # recovered a moment ago, with its recoveries to be counted anew
+    (State.FAILED, Event.RESET): State.PENDING,
+    (State.TIMED_OUT, Event.RESET): State.PENDING,
+    (State.DEAD, Event.RESET): State.PENDING,
+    (State.MISSED, Event.RESET): State.PENDING,
+    (State.CANCELLED, Event.RESET): State.PENDING,
+    (None, Event.CANCEL): State.CANCELLED,
+    (State.PENDING, Event.CANCEL): State.CANCELLED,
+    (State.FAILED, Event.CANCEL): State.CANCELLED,
+    (State.TIMED_OUT, Event.CANCEL): State.CANCELLED,
+    (State.DEAD, Event.CANCEL): State.CANCELLED,
+    (State.MISSED, Event.CANCEL): State.CANCELLED,
 }
 
 # The two refusals that make up nearly all skips. A store notes them while it looks,
@@ -87,16 +112,25 @@ def next_token(last: int, now: datetime) -> int:
     return max(last + 1, int(now.timestamp() * 1000))
 
 
-def recover(run: Run, lease: Lease, now: datetime) -> tuple[Run, Change]:
-    """The holder died: ask for somebody else, or give up when the recoveries are spent."""
-    spent = run.recoveries >= run.recoveries_allowed
-    state = TRANSITIONS[run.state, Event.GIVE_UP if spent else Event.RECOVER]
-    recoveries = run.recoveries if spent else run.recoveries + 1
-    seen = _with_progress(run, (lease,))
-    after = replace(seen, state=state, recoveries=recoveries, finished_at=now if spent else None)
-    note = "lease over at " + lease.lease_until.isoformat(timespec="seconds")
-    end = _noting_extension(AttemptEnd(run.key, run.token, Outcome.LOST, now, note=note), run)
-    return after, Change(runs=(after,), closed=(end,), dropped=(lease,))
+def recover(run: Run, lease: Lease, sight: Sight, by: str, cause: Cause = Cause.LEASE_OVER) -> tuple[Run, Change]:
+    """The holder died: ask for somebody else, or give up when the recoveries are spent. `by` is the host that asks."""
+    over = "lease over at " + lease.lease_until.isoformat(timespec="seconds")
+    note = "its advisory lock was free" if lease.is_abandoned else over
+    end = _noting_extension(AttemptEnd(run.key, run.token, Outcome.LOST, sight.now, note=note), run)
+    seen, change = _with_progress(run, (lease,)), Change(closed=(end,), dropped=(lease,))
+    if run.recoveries >= run.recoveries_allowed:
+        dead = replace(seen, state=TRANSITIONS[run.state, Event.GIVE_UP], finished_at=sight.now)
+        return dead, replace(change, runs=(dead,))
+    waiting = replace(seen, state=TRANSITIONS[run.state, Event.RECOVER], recoveries=run.recoveries + 1)
+    after, request = asked_for(waiting, cause, by, sight)
+    return after, replace(change, runs=(after,), requested=(request,))
+
+
+def asked_for(run: Run, cause: Cause, by: str, sight: Sight) -> tuple[Run, Recovery]:
+    """Somebody shall run it again: it waits until its claim_by, and the request goes into the same transaction."""
+    claim_by = sight.now + ((sight.job and sight.job.claim_within) or CLAIM_WITHIN)
+    request = Recovery(run.key, run.period, run.token, cause, sight.now, by, claim_by)
+    return replace(run, finished_at=None, claim_by=claim_by), request
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +150,7 @@ class Standing(StrEnum):
 
     MINE = "mine"
     ALREADY_SO = "already_so"  # an earlier write arrived, its acknowledgement did not
-    LATE = "late"  # recovered meanwhile, but nobody has claimed it since
+    LATE = "late"  # recovered meanwhile, or even missed, but nobody has claimed it since
     LOST = "lost"
 
 
@@ -125,9 +159,11 @@ def standing(held: Granted, sight: Sight) -> Standing:
     run = sight.run(held.run.period)
     if run is None or run.token != held.run.token or run.holder is None or run.holder.id != held.lease.holder.id:
         return Standing.LOST
+    if run.state is State.CANCELLED:  # its lease was over when a person did it: what it did then is kept as its note
+        return Standing.LOST
     if run.state is State.RUNNING:
         return Standing.MINE
-    return Standing.LATE if run.state in (State.PENDING, State.DEAD) else Standing.ALREADY_SO
+    return Standing.LATE if (run.state, Event.SUCCEED) in TRANSITIONS else Standing.ALREADY_SO
 
 
 def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
@@ -145,13 +181,17 @@ def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Chang
     after = _over(held, _seen(held, sight), ending, sight.now)
     dropped = tuple(lease for lease in sight.leases if lease.token == held.run.token)
     end = _noting_extension(_end(held, ending, sight.now), after)
-    return stands, Change(runs=(after,), closed=(end,), dropped=dropped)
+    change = Change(closed=(end,), dropped=dropped)
+    if after.state is State.PENDING:
+        after, request = asked_for(after, Cause.STOPPED, held.lease.holder.host, sight)
+        change = replace(change, requested=(request,))
+    return stands, replace(change, runs=(after,))
 
 
 def _given_on(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
     """The run was cut short on this host, and nothing of it is left: nobody need wait for the lease to end."""
     lease = next((lease for lease in sight.leases if lease.token == held.run.token), held.lease)
-    after, change = recover(_seen(held, sight), lease, sight.now)
+    after, change = recover(_seen(held, sight), lease, sight, held.lease.holder.host, Cause.CUT_SHORT)
     return Standing.LOST, replace(change, closed=(_noting_extension(_lost(held, ending, sight.now), after),))
 
 
@@ -177,7 +217,8 @@ def retry(held: Granted, sight: Sight) -> tuple[Granted | None, Change]:
         return None, Change()
     if mine.token != held.run.token:
         return _next_attempt(held, run, mine, sight.now), Change()
-    job = replace(sight.job, token=next_token(sight.job.token, sight.now), last_started_at=sight.now)
+    started_at = sight.now if sight.job.last_period == run.period else sight.job.last_started_at
+    job = replace(sight.job, token=next_token(sight.job.token, sight.now), last_started_at=started_at)
     lease = replace(mine, token=job.token, progress=None)
     granted = _next_attempt(held, _tried_again(run, job.token, sight.now), lease, sight.now)
     change = Change(job, (granted.run,), (granted.attempt,), taken=(granted.lease,), dropped=(mine,))
@@ -222,8 +263,8 @@ def _over(held: Granted, run: Run, ending: Ending, now: datetime) -> Run:
 def as_it_ended(run: Run, ending: Ending, now: datetime) -> Run:
     """The run in the state that this ending brings it to."""
     state = TRANSITIONS[run.state, EVENT_OF.get(ending.outcome, Event.RELEASE)]
-    finished_at = now if state in OVER else None
-    return replace(run, state=state, finished_at=finished_at, exit_code=ending.exit_code, signal=ending.signal)
+    after = replace(run, state=state, exit_code=ending.exit_code, signal=ending.signal, claim_by=None)
+    return replace(after, finished_at=now if state in OVER else None)
 
 
 def _end(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:

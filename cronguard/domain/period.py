@@ -40,7 +40,7 @@ _DAY = timedelta(days=1)
 class Period:
     """A stretch of time from `start` up to, but not including, `end`, both aware and in UTC.
 
-    Under the cadence `run` a period has no end; one that a person named has no start either.
+    Under the cadence `run` a period has no end; one that a person made up has no start either.
     """
 
     label: str
@@ -203,10 +203,11 @@ def period_at(cadence: Cadence, zone: ZoneInfo, instant: datetime, nonce: str = 
 def period_named(cadence: Cadence, zone: ZoneInfo, label: str) -> Period:
     """The period of `cadence` with exactly this label. Raises BadInput, with an example, when there is none.
 
-    Under the cadence `run` any text on one line, without blanks around it, is a label.
+    Under the cadence `run` any text on one line, without blanks around it, is a label; one that this cadence
+    made itself still says when it began.
     """
     if cadence.length is None:
-        return Period(_free_label(label), None, None)
+        return Period(_free_label(label), _stamp_in(label), None)
     period = _read_label(cadence, zone, label)
     # A label is right when its period would be called the same: 06:30 is in an hour, but is not its name.
     if period is None or period.label != label:
@@ -253,6 +254,17 @@ def _dates_from(cadence: Cadence, zone: ZoneInfo, first: date) -> Period:
 def _instant_label(length: timedelta, start: datetime) -> str:
     precision = "seconds" if length % timedelta(minutes=1) else "minutes"
     return start.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+_RUN_LABEL = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(-.+)?", re.ASCII)
+
+
+def _stamp_in(label: str) -> datetime | None:
+    stamp = _RUN_LABEL.fullmatch(label)
+    try:
+        return datetime.fromisoformat(stamp[1]) if stamp else None
+    except ValueError:  # the 30th of February, 25 o'clock
+        return None
 
 
 # Control characters, line separators, and the surrogates that stand for bytes of an argument that are not UTF-8.

@@ -51,16 +51,16 @@ def parse_progress(text: str) -> str:
     return text
 
 
-def parse_note(text: str) -> str:
+def parse_note(text: str, what: str = "note") -> str:
     """One line of anything; raises BadInput."""
     from unicodedata import category  # noqa: PLC0415  every run loads this module, and hardly any says a note
 
     if not text:
         raise BadInput("it is empty; write a line, or leave it out")
     if len(text) > LONGEST_NOTE:
-        raise BadInput(f"the note is longer than {LONGEST_NOTE} characters; shorten it")
+        raise BadInput(f"the {what} is longer than {LONGEST_NOTE} characters; shorten it")
     if any(category(character) in _UNPRINTABLE for character in text):
-        raise BadInput("the note has control characters; write one line of plain text")
+        raise BadInput(f"the {what} has control characters; write one line of plain text")
     return text
 
 

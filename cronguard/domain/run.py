@@ -7,10 +7,12 @@ are the same type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from cronguard.domain.recovery import Recovery
+from cronguard.domain.said import Intervention
 from cronguard.errors import BadInput
 
 MAX_NAME_BYTES = 255  # keys and period labels; the schema repeats it
@@ -64,6 +66,13 @@ class Exclusive(StrEnum):
     PERIOD = "period"
 
 
+class Lock(StrEnum):
+    """What a holder has its run by: the claim alone, or a lock besides that dies with it."""
+
+    CLAIM = "claim"
+    ADVISORY = "advisory"
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who has a run: a fresh UUID for each process, with host and pid as labels for people."""
@@ -88,6 +97,10 @@ class Job:
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
+    claim_within: timedelta | None = None  # how soon somebody should come for a run of it that waits
+    start_by: str | None = None  # as it was typed
+    expected_until: datetime | None = None  # the ticks of its schedule up to here have been judged
+    expected_by: datetime | None = None  # when the next one is missed, unless somebody runs it
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +128,11 @@ class Lease:
     extended_for: timedelta = NOT_AT_ALL
     extension_id: str | None = None  # of the last call that extended it, which may ask again
     progress: Progress | None = None
+    advisory_lock: int | None = None  # its number, where the holder keeps one besides the claim
+    is_abandoned: bool = False  # that lock is free: its holder is gone, however long the lease would last
 
     def lapsed(self, now: datetime) -> bool:
-        return self.lease_until < now
+        return self.is_abandoned or self.lease_until < now
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,8 @@ class Run:
     signal: int | None = None
     extended_for: timedelta = NOT_AT_ALL
     progress: Progress | None = None
+    claim_by: datetime | None = None  # while it waits: until when somebody should have come
+    reported_at: datetime | None = None  # when a supervisor told that it ended badly
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +235,8 @@ class Sight:
     leases: tuple[Lease, ...] = ()
     runs: tuple[Run, ...] = ()
     noted: SkipReason | None = None
+    requests: tuple[Recovery, ...] = ()  # the open ones, where a supervisor looks
+    is_locked_out: bool = False  # the advisory lock that the claim needs is somebody else's
 
     def run(self, period: str) -> Run | None:
         return next((run for run in self.runs if run.period == period), None)
@@ -235,10 +254,18 @@ class Change:
     updated: tuple[Lease, ...] = ()  # all of it but how long it lasts, which is the beats' affair
     dropped: tuple[Lease, ...] = ()
     skips: tuple[Skip, ...] = ()
+    requested: tuple[Recovery, ...] = ()
+    followed: tuple[Recovery, ...] = ()  # requests of before: announced, or missed
+    said: tuple[Intervention, ...] = ()
 
     def then(self, later: Change) -> Change:
-        """Both changes as one; a run that both write is written as the later one has it."""
+        """Both changes as one; a run that both write is written as the later one has it.
+
+        What the first requests and the later one starts is taken as soon as it is asked for.
+        """
         again = {run.period for run in later.runs}
+        started = {attempt.period: attempt.started_at for attempt in later.opened}
+        requested = tuple(replace(request, taken_at=started.get(request.period)) for request in self.requested)
         return Change(
             job=later.job or self.job,
             runs=tuple(run for run in self.runs if run.period not in again) + later.runs,
@@ -248,11 +275,15 @@ class Change:
             updated=self.updated + later.updated,
             dropped=self.dropped + later.dropped,
             skips=self.skips + later.skips,
+            requested=requested + later.requested,
+            followed=self.followed + later.followed,
+            said=self.said + later.said,
         )
 
     def __bool__(self) -> bool:
         leases = self.taken or self.updated or self.dropped
-        return bool(self.job or self.runs or self.opened or self.closed or leases or self.skips)
+        told = self.skips or self.requested or self.followed or self.said
+        return bool(self.job or self.runs or self.opened or self.closed or leases or told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +296,7 @@ class Record:
     skips: int = 0
     attempts: tuple[Attempt, ...] = ()
     skipped: tuple[Skip, ...] = ()
+    said: tuple[Intervention, ...] = ()
     lease_until: datetime | None = field(default=None)
     now: datetime | None = None
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from cronguard.clock import boottime
 from cronguard.domain.run import Captured
 from cronguard.process import oom
-from cronguard.process.clock import boottime
 from cronguard.process.guardian import Worker
 from cronguard.process.heartbeat import Trust
 from cronguard.process.link import NEVER

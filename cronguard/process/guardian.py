@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+from cronguard.clock import boottime
 from cronguard.errors import LEASE_LOST, SIGNALLED, Interrupted
 from cronguard.process import init
-from cronguard.process.clock import boottime
 from cronguard.process.link import Link
 from cronguard.process.linux import TerminalSignals, become_subreaper
 from cronguard.process.signals import PASS_ON, STOP, SUSPEND, Caller, Signals

@@ -12,12 +12,13 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
+from cronguard.clock import boottime
 from cronguard.domain.claim import LeaseTerms
 from cronguard.errors import CronguardError
 from cronguard.ports import Beat
-from cronguard.process.clock import boottime
 
 AFTER_A_FAILURE = (0.3, 1.5)  # seconds before a beat that failed is tried again: soon, and not all at once
+LOOK_EVERY = 0.1  # seconds between two looks at a lock besides the lease
 BEFORE_THE_END = 1.0  # seconds before complete-by at which it is asked once more whether it has moved
 
 
@@ -71,8 +72,15 @@ class Trust:
 class Heartbeat:
     """Beats between `start` and `stop`. `beat` makes one try: an answer, None when the lease is lost, or it raises."""
 
-    def __init__(self, beat: Callable[[], Beat | None], trust: Trust, every: float) -> None:
+    def __init__(
+        self,
+        beat: Callable[[], Beat | None],
+        trust: Trust,
+        every: float,
+        is_cut: Callable[[], bool] | None = None,  # the lock besides the lease, where there is one
+    ) -> None:
         self._beat = beat
+        self._is_cut = is_cut
         self._trust = trust
         self._every = every
         self._over = threading.Event()
@@ -91,9 +99,21 @@ class Heartbeat:
 
     def _run(self, over: threading.Event) -> None:
         pause = self._pause()
-        while not over.wait(pause) and not self._trust.lost:
+        while not self._waited(over, pause) and not self._trust.lost:
             if self._trust.is_supervised:
                 pause = self._pause() if self._one_beat() else random.uniform(*AFTER_A_FAILURE)  # noqa: S311  jitter
+
+    def _waited(self, over: threading.Event, seconds: float) -> bool:
+        """Whether it is over. Somebody else can have a lock at once that is lost: it is looked after meanwhile."""
+        if self._is_cut is None:
+            return over.wait(seconds)
+        until = boottime() + seconds
+        while (left := until - boottime()) > 0 and not self._trust.lost:
+            if over.wait(min(left, LOOK_EVERY)):
+                return True
+            if self._is_cut():
+                self._trust.lose()
+        return over.is_set()
 
     def _pause(self) -> float:
         """Until the next beat is due; one comes just before complete-by, which `cronguard extend` may have moved."""

@@ -14,8 +14,8 @@ import tempfile
 import threading
 from contextlib import suppress
 
+from cronguard.clock import boottime
 from cronguard.domain.run import Captured
-from cronguard.process.clock import boottime
 from cronguard.process.terminal import is_terminal
 from cronguard.streams import write_patiently
 

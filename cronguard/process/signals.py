@@ -6,11 +6,12 @@ import os
 import select
 import signal
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
+from cronguard.clock import boottime
 from cronguard.errors import Interrupted
-from cronguard.process.clock import boottime
 
 STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASS_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
@@ -39,6 +40,25 @@ class Caller:
         for signum in (*STOP, *PASS_ON):
             signal.signal(signum, signal.SIG_IGN if signum in self.ignored else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """For what starts no command: told to stop, it raises Interrupted wherever it is. Asked twice, it dies."""
+
+    def stop(signum: int, _frame: FrameType | None) -> None:
+        for other in watched:
+            signal.signal(other, signal.SIG_DFL)
+        raise Interrupted(signum)
+
+    watched = [signum for signum in STOP if signal.getsignal(signum) is not signal.SIG_IGN]
+    for signum in watched:
+        signal.signal(signum, stop)
+    try:
+        yield
+    finally:
+        for signum in watched:
+            signal.signal(signum, signal.SIG_DFL)
 
 
 class Signals:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from cronguard.process.clock import boottime
+from cronguard.clock import boottime
 
 LOOK_AGAIN = 0.0005  # seconds between two rounds of killing: orphans come up to us level by level
 STOPPED = frozenset("TtZX")  # the kernel's letters for a process that does nothing by itself

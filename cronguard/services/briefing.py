@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.text import format_instant
+
+if TYPE_CHECKING:
+    from cronguard.domain.supervision import Finding
 
 
 def facts_of(held: Granted) -> dict[str, str]:
@@ -29,6 +33,22 @@ def facts_of(held: Granted) -> dict[str, str]:
 def environment_of(held: Granted, inherited: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment and the run's facts, as CRONGUARD_…."""
     return dict(inherited) | {f"CRONGUARD_{name.upper()}": value for name, value in facts_of(held).items()}
+
+
+def environment_of_finding(finding: Finding, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The same for the hook of a supervisor. No token: it is inside no run."""
+    run, request = finding.run, finding.request
+    facts = {
+        "found": str(finding.found),
+        "key": finding.key,
+        "period": finding.period,
+        "state": str(run.state) if run else "",
+        "cause": str(request.cause) if request else "",
+        "claim_by": format_instant(request.claim_by) if request else "",
+        "ran_on": run.holder.host if run and run.holder else "",
+    }
+    kept = {name: value for name, value in inherited.items() if name != "CRONGUARD_TOKEN"}
+    return kept | {f"CRONGUARD_{name.upper()}": os.fsdecode(fact.encode()) for name, fact in facts.items()}
 
 
 EXPANDED = ("period", "period_start", "period_end", "key", "token")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import uuid
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from cronguard.clock import boottime
 from cronguard.domain.calendar import CalendarAsked, calendar_of
 from cronguard.domain.claim import Claim, JobSpec
 from cronguard.domain.period import Calendar, Chosen, PeriodRequest, choose_period
@@ -22,14 +24,31 @@ class Firing:
     holder: Holder
     started_at: float = field(compare=False)
     waits: bool = False
+    chosen: Chosen | None = None  # where it is known already which period this is about
+    is_called: bool = True  # somebody fired this very period; else it is only offered, and a refusal is not noted
 
     @property
     def key(self) -> str:
         return self.spec.key
 
     def choose(self, stored: Job | None, now: datetime) -> tuple[Calendar, Chosen]:
-        calendar = calendar_of(self.calendar, stored)
+        calendar = self.calendar_by(stored)
+        if self.chosen:
+            return calendar, self.chosen
         return calendar, choose_period(self.request, calendar, now, nonce=self.holder.id[:4])
+
+    def calendar_by(self, stored: Job | None) -> Calendar:
+        """What this invocation says of the key's calendar, else what the ledger has stored of it."""
+        return calendar_of(self.calendar, stored)
+
+    def decided(self, chosen: Chosen) -> Firing:
+        """The same, and its period stays this one, however long something else runs before it."""
+        return replace(self, chosen=replace(chosen, valid_from=None, valid_until=None))
+
+    def of(self, chosen: Chosen) -> Firing:
+        """A firing of another period, here and now: by a holder of its own, waiting for nobody."""
+        holder = replace(self.holder, id=str(uuid.uuid4()))
+        return replace(self, chosen=chosen, holder=holder, started_at=boottime(), waits=False, is_called=False)
 
     def claim(self, sight: Sight, fired_at: datetime) -> Claim:
         """The claim that this firing makes, now that the ledger has told its time and the key's calendar."""

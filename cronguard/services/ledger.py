@@ -8,13 +8,14 @@ decides again on what it shows then.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import uuid4
 
+from cronguard.clock import boottime, host_now
 from cronguard.domain import lifecycle
 from cronguard.domain.admission import decide
 from cronguard.domain.calendar import changes
@@ -23,8 +24,8 @@ from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.progress import Extension, Inside, extend, progress
 from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
 from cronguard.errors import BadInput, LedgerUnavailable
-from cronguard.ports import Beat, Store
-from cronguard.process.clock import boottime, host_now
+from cronguard.ports import Beat, Hold, Store
+from cronguard.services.doubts import ABANDONED_AFTER, Doubts
 from cronguard.services.firing import Firing
 from cronguard.services.patience import patiently
 
@@ -41,6 +42,7 @@ class Verdict:
     claim: Claim
     sent_at: float
     changed: tuple[str, ...] = ()  # what the winner changes of the key's calendar, in words
+    hold: Hold | None = None  # the winner's, with --lock advisory
 
 
 class Ledger:
@@ -66,24 +68,41 @@ class Ledger:
         `result_waiting` knows whether this host still owes the ledger the result of a run.
         """
         question = _Question(self._store, firing, result_waiting)
-        while True:
-            verdict = self._ask(question.ask, boottime() + self._db_wait)
-            if not _stands_by(firing, verdict.answer):
-                return verdict
-            self._pause(random.uniform(*STAND_BY_LOOKS))  # noqa: S311  jitter, not a secret
+        with question.letting_go_unless_granted():
+            while True:
+                verdict = self._ask(question.ask, boottime() + self._db_wait)
+                if question.has_doubts(verdict.answer):
+                    self._pause(ABANDONED_AFTER)
+                elif _stands_by(firing, verdict.answer):
+                    self._pause(random.uniform(*STAND_BY_LOOKS))  # noqa: S311  jitter, not a secret
+                else:
+                    return verdict
 
     def preview(self, firing: Firing, result_waiting: Callable[[str, str], Ending | None]) -> tuple[Verdict, Sight]:
         """What `claim` would answer now; nothing is claimed or noted."""
         question = _Question(self._store, firing, result_waiting)
         return self._ask(question.preview, boottime() + self._db_wait)
 
+    def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
+        """What may wait of a key."""
+        until = boottime() + self._db_wait
+        return self._ask(lambda: self._store.backlog(key, missed=missed, within=within), until)
+
+    def recorded(self, key: str, first: str, last: str) -> Sight:
+        """What the ledger has of the periods between two labels."""
+        return self._ask(lambda: self._store.recorded(key, first, last), boottime() + self._db_wait)
+
     # ----------------------------------------------------------------------- about the ledger itself
 
+    def ask(self, question: Callable[[], _Told]) -> _Told:
+        """Any question that may safely be asked again, as patiently as before a start."""
+        return self._ask(question, boottime() + self._db_wait)
+
     def history(self, key: str | None, limit: int) -> Sequence[Record]:
-        return self._ask(lambda: self._store.history(key, limit), boottime() + self._db_wait)
+        return self.asked(lambda store: store.history(key, limit))
 
     def show(self, key: str, period: str | None) -> Record | None:
-        return self._ask(lambda: self._store.show(key, period), boottime() + self._db_wait)
+        return self.asked(lambda store: store.show(key, period))
 
     def migrate(self) -> tuple[int, int]:
         """Create or upgrade the schema; its version before (0: none) and after."""
@@ -91,9 +110,9 @@ class Ledger:
 
     # ----------------------------------------------------------------------- while it runs, and after
 
-    def beat(self, held: Granted, terms: LeaseTerms) -> Beat | None:
+    def beat(self, held: Granted, terms: LeaseTerms, hold: Hold | None = None) -> Beat | None:
         """One try to renew; the heartbeat tries again by itself."""
-        return self._store.beat(held.lease, terms.lease_for, terms.slack)
+        return (hold or self._store).beat(held.lease, terms.lease_for, terms.slack)
 
     def finish(self, held: Granted, ending: Ending, until: float) -> Standing:
         """The attempt and its run are over; raises LedgerUnavailable when boottime `until` came first."""
@@ -115,24 +134,34 @@ class Ledger:
 
     def progress(self, inside: Inside, text: str | None, note: str | None) -> bool:
         """How far the command is; False when its run is no longer live."""
-        return self._say(inside, lambda sight: progress(inside, text, note, sight))
+        return self.change(inside.key, inside.period, lambda sight: progress(inside, text, note, sight))
 
     def extend(self, inside: Inside, by: timedelta) -> Extension:
         """The command needs more time."""
         call = str(uuid4())  # one for all the times that it may have to be asked
-        return self._say(inside, lambda sight: extend(inside, by, call, sight))
+        return self.change(inside.key, inside.period, lambda sight: extend(inside, by, call, sight))
 
-    def _say(self, inside: Inside, decision: Callable[[Sight], tuple[_Told, Change]]) -> _Told:
+    # ----------------------------------------------------------------------- whoever else asks
+
+    def asked(self, question: Callable[[Store], _Told]) -> _Told:
+        """The store's answer; what it changes must bear to be asked for again."""
+        return self._ask(lambda: question(self._store), boottime() + self._db_wait)
+
+    def change(self, key: str, period: str, decision: Callable[[Sight], tuple[_Told, Change]]) -> _Told:
         """Refused by a plain read that locks nothing, and makes no ledger where there is none; else written."""
 
-        def once() -> _Told:
-            with self._store.connected():
-                told, change = decision(self._store.look(inside.key, inside.period))
-                return self._write(inside.key, inside.period, decision) if change else told
+        def once(store: Store) -> _Told:
+            with store.connected():
+                told, change = decision(store.look(key, period))
+                return self._write(key, period, decision) if change else told
 
-        return self._ask(once, boottime() + self._db_wait)
+        return self.asked(once)
 
     # ----------------------------------------------------------------------- how it is asked
+
+    def pause(self, seconds: float) -> None:
+        """Wait; raises Interrupted when told to stop meanwhile."""
+        self._pause(seconds)
 
     def _ask(self, ask: Callable[[], _Told], until: float) -> _Told:
         return patiently(ask, until, self._pause, self._on_failure)
@@ -155,12 +184,29 @@ class _Question:
         self._firing = firing
         self._result_waiting = result_waiting
         self._claim: Claim | None = None
+        self._hold: Hold | None = None
+        self._doubts = Doubts()
+        self._is_granted = False
+
+    @contextmanager
+    def letting_go_unless_granted(self) -> Iterator[None]:
+        """Whoever is not granted the run has no lock either."""
+        try:
+            yield
+        finally:
+            if self._hold and not self._is_granted:
+                self._hold.release()
+
+    def has_doubts(self, answer: Granted | Skipped) -> bool:
+        """Whether its holder may be gone, which a second look will tell."""
+        return isinstance(answer, Skipped) and answer.held_by is not None and answer.held_by.token in self._doubts
 
     def ask(self) -> Verdict:
         """One try; asking again is safe, since the ledger knows this holder by its UUID."""
         with self._store.connected():
             sent_at = boottime()
-            claim, sight = self._look(noting=True)
+            claim, sight = self._look(noting=self._firing.is_called)
+            sight = self._doubts.settled(sight)
             answer, change = self._refused_by_result(claim, sight) or decide(claim, sight)
             if isinstance(answer, Skipped) and not change:
                 self._note(claim, answer, sight)
@@ -170,6 +216,7 @@ class _Question:
     def preview(self) -> tuple[Verdict, Sight]:
         sent_at = boottime()
         claim, sight = self._look(noting=False)
+        sight = self._doubts.settled(sight)
         changed = tuple(changes(sight.job, claim.calendar))
         answer, _ = self._refused_by_result(claim, sight) or decide(claim, sight)
         return Verdict(answer, claim, sent_at, changed), sight
@@ -203,18 +250,41 @@ class _Question:
         return Skipped(SkipReason.RESULT_WAITING, sight.now, run), Change()
 
     def _decide_locked(self, claim: Claim) -> Verdict:
-        sent_at = boottime()
+        sent_at, hold = boottime(), self._hold_for(claim)
         with self._store.page(claim.key, claim.period) as page:
-            answer, change = decide(claim, page.sight)
-            if isinstance(answer, Skipped) and not _stands_by(self._firing, answer):
+            answer, change = self._decided(claim, self._doubts.settled(page.sight), hold)
+            if isinstance(answer, Skipped) and self._is_noted(answer):
                 change = change.then(Change(skips=(skip_of(claim, answer.reason, answer.now),)))
             page.write(change)
-        changed = changes(page.sight.job, claim.calendar) if isinstance(answer, Granted) else ()
-        return Verdict(answer, claim, sent_at, tuple(changed))
+        self._is_granted = isinstance(answer, Granted)
+        changed = changes(page.sight.job, claim.calendar) if self._is_granted else ()
+        return Verdict(answer, claim, sent_at, tuple(changed), hold)
+
+    def _decided(self, claim: Claim, sight: Sight, hold: Hold | None) -> tuple[Granted | Skipped, Change]:
+        """Both must be had: the claim, and the lock besides where there is to be one."""
+        answer, change = decide(claim, sight)
+        number = claim.advisory_lock
+        if hold and number is not None and isinstance(answer, Granted) and not hold.take(number):
+            return decide(claim, replace(sight, is_locked_out=True))
+        return answer, change
+
+    def _hold_for(self, claim: Claim) -> Hold | None:
+        """Made before the page is opened, which others wait for; asked again, it is the same unless it was cut."""
+        if claim.advisory_lock is None:
+            return None
+        if self._hold and self._hold.is_cut():
+            self._hold.release()
+            self._hold = None
+        self._hold = self._hold or self._store.hold()
+        return self._hold
 
     def _note(self, claim: Claim, answer: Skipped, sight: Sight) -> None:
-        if sight.noted is not answer.reason and not _stands_by(self._firing, answer):
+        if sight.noted is not answer.reason and self._is_noted(answer):
             self._store.note(skip_of(claim, answer.reason, answer.now))
+
+    def _is_noted(self, answer: Skipped) -> bool:
+        """Once, when it is final, and where somebody fired this very period."""
+        return self._firing.is_called and not _stands_by(self._firing, answer) and not self.has_doubts(answer)
 
 
 def skip_of(claim: Claim, reason: SkipReason, seen_at: datetime) -> Skip:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from cronguard.clock import boottime
 from cronguard.errors import LedgerUnavailable
-from cronguard.process.clock import boottime
 
 Answer = TypeVar("Answer")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
+from cronguard.clock import boottime
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
-from cronguard.domain.run import Outcome
+from cronguard.domain.run import Outcome, SkipReason
 from cronguard.errors import LEASE_LOST, Interrupted, LedgerUnavailable
 from cronguard.ports import Beat
-from cronguard.process.clock import boottime
 from cronguard.process.command import Ended, Limits, OnSilence, Stopped, Stragglers, supervise
 from cronguard.process.guardian import Worker
 from cronguard.process.heartbeat import Heartbeat, Trust
@@ -46,6 +46,10 @@ class Order:
     on_silence: OnSilence = OnSilence.FREEZE
     stragglers: Stragglers = Stragglers.KILL
     stall_after: timedelta | None = None
+    only_pending: bool = False
+    catch_up: int = 0
+    catch_up_within: timedelta = timedelta(days=7)
+    is_one_of_many: bool = False  # others are to follow, by the same worker
 
 
 class Teller(Protocol):
@@ -62,38 +66,70 @@ class Teller(Protocol):
     def undelivered(self, name: str, reason: Exception) -> None: ...
 
 
-def run(order: Order, ledger: Ledger, spool: Spool, worker: Worker, tell: Teller) -> int:
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What it takes to carry out an order."""
+
+    ledger: Ledger
+    spool: Spool
+    worker: Worker
+    tell: Teller
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """How one firing went: what to exit with, and whether anything more may be started after it."""
+
+    exit_code: int
+    signum: int = 0  # the signal that the exit code stands for
+    skipped: SkipReason | None = None
+    told_to_stop: bool = False
+
+
+def run(order: Order, means: Means) -> int:
     """One firing, from the question to the exit code."""
-    deliver(spool, ledger, tell.undelivered)
-    verdict = ledger.claim(order.firing, lambda key, period: result_waiting(spool, key, period))
+    deliver(means.spool, means.ledger, means.tell.undelivered)
+    return ended_with(fire(order, means), means)
+
+
+def fire(order: Order, means: Means) -> Fired:
+    """Ask for the run, and run it if it is granted."""
+    verdict = means.ledger.claim(order.firing, lambda key, period: result_waiting(means.spool, key, period))
     if isinstance(verdict.answer, Skipped):
-        return _skip(verdict.answer, verdict.claim, order, tell)
-    tell.granted(verdict)
-    return _Holding(order, verdict, verdict.answer, ledger, spool, worker, tell).to_the_end()
+        return _skip(verdict.answer, verdict.claim, order, means.tell)
+    means.tell.granted(verdict)
+    return _Holding(order, verdict, verdict.answer, means).to_the_end()
 
 
-def _skip(skipped: Skipped, claim: Claim, order: Order, tell: Teller) -> int:
+def ended_with(fired: Fired, means: Means) -> int:
+    """The exit code of the whole; the guardian dies of the signal that is in it."""
+    means.worker.link.died_of = fired.signum
+    return fired.exit_code
+
+
+def _skip(skipped: Skipped, claim: Claim, order: Order, tell: Teller) -> Fired:
     exit_code = exit_code_of_skip(skipped, order.skip_exit)
     tell.skipped(skipped, claim, exit_code)
-    return exit_code
+    return Fired(exit_code, skipped=skipped.reason)
 
 
 class _Holding:
     """A granted run: its attempts, one after the other, on one lease."""
 
-    def __init__(
-        self, order: Order, verdict: Verdict, held: Granted, ledger: Ledger, spool: Spool, worker: Worker, tell: Teller
-    ) -> None:
-        self._order, self._ledger, self._spool, self._worker, self._tell = order, ledger, spool, worker, tell
+    def __init__(self, order: Order, verdict: Verdict, held: Granted, means: Means) -> None:
+        self._order, self._ledger, self._spool = order, means.ledger, means.spool
+        self._worker, self._tell = means.worker, means.tell
         self._output = Output(capture=0, quiet=False)
         self._terms = order.firing.spec.terms
         self._is_running = False
         self._reported: Ended | None = None
         self._trust = Trust(self._terms, on_news=self._tell_guardian)
-        self._heartbeat = Heartbeat(self._beat, self._trust, self._terms.beat_every.total_seconds())
+        self._hold_besides = verdict.hold
+        is_cut = verdict.hold.is_cut if verdict.hold else None
+        self._heartbeat = Heartbeat(self._beat, self._trust, self._terms.beat_every.total_seconds(), is_cut)
         self._hold(held, verdict.sent_at)
 
-    def to_the_end(self) -> int:
+    def to_the_end(self) -> Fired:
         ended = self._attempt()
         while self._is_worth_another_try(ended) and self._next_attempt(ended):
             ended = self._attempt()
@@ -207,31 +243,44 @@ class _Holding:
         return granted is not None
 
     def _beat(self) -> Beat | None:
-        return self._ledger.beat(self._held, self._terms)
+        return self._ledger.beat(self._held, self._terms, self._hold_besides)
 
     # ----------------------------------------------------------------------- the end
 
-    def _finish(self, ended: Ended) -> int:
+    def _finish(self, ended: Ended) -> Fired:
         """Tell the ledger, for as long as the lease lasts; else keep the result for the next command to deliver."""
-        ending = ending_of(ended)
+        ending = self._ending_of(ended)
         until = boottime() + TRIES_AFTER_KILL if ending.outcome is Outcome.LOST else self._trust.until
         standing = Standing.MINE
         try:
             standing = self._ledger.finish(self._held, ending, until)
         except (LedgerUnavailable, Interrupted) as failure:
             self._keep(ending, failure)
-        self._heartbeat.stop()
+        self._let_go()
         self._worker.link.holding = b""
         self._report(ended)
-        return self._exit_code(ended, ending, standing)
+        return self._fired(ended, ending, standing)
 
-    def _exit_code(self, ended: Ended, ending: Ending, standing: Standing) -> int:
+    def _ending_of(self, ended: Ended) -> Ending:
+        """Where a lock besides was lost, the lease may be ours yet: nobody need wait for its end."""
+        ending = ending_of(ended)
+        if self._hold_besides and ended.stopped is Stopped.LOST and not ended.survivors:
+            return replace(ending, note="killed: the lease or its advisory lock was lost", proven=True)
+        return ending
+
+    def _let_go(self) -> None:
+        """After the result is told: who finds the lock free finds the lease gone too."""
+        self._heartbeat.stop(wait=self._order.is_one_of_many or self._hold_besides is not None)
+        if self._hold_besides:
+            self._hold_besides.release()
+
+    def _fired(self, ended: Ended, ending: Ending, standing: Standing) -> Fired:
+        told_to_stop = ended.stop_signal is not None or ended.stopped in (Stopped.ASKED, Stopped.ORPHANED)
         if standing is Standing.LOST and ending.outcome is not Outcome.LOST:
             self._tell.lost(self._held)
-            return LEASE_LOST
+            return Fired(LEASE_LOST, told_to_stop=told_to_stop)
         code = exit_code_of(ended)
-        self._worker.link.died_of = signal_of(ended, code)
-        return code
+        return Fired(code, signal_of(ended, code), told_to_stop=told_to_stop)
 
     def _keep(self, ending: Ending, failure: Exception) -> None:
         try:

@@ -73,12 +73,21 @@ KNOBS: tuple[Knob, ...] = (
     Knob("attempts", read.positive, "tries of a command that fails, made in place", "1", "N"),
     Knob("retry_delay", read.duration, "pause before the next try; doubles each time, with jitter", "30s", "DURATION"),
     Knob("recoveries", read.count, "how often a run whose holder died may be run again; 0: never", "3", "N"),
+    Knob(
+        "claim_within", read.duration, "how soon somebody should come for a recovered run (1h or half a cadence)",
+        metavar="DURATION",
+    ),
     Knob("exclusive", read.exclusive, "what excludes what: key (one run of the key) or period", "key", "key|period"),
     Knob("if_held", read.if_held, "held by another: skip, or wait (stand by and take over)", "skip", "skip|wait"),
     Knob("rerun", read.flag, "run although this period failed or ran out of time", "false", per_job=False),
     Knob("force", read.flag, "with --rerun: also although it succeeded", "false", per_job=False),
+    # older periods
+    Knob("only_pending", read.flag, "run what is pending of the key, and nothing else", "false", per_job=False),
+    Knob("catch_up", read.count, "older periods, pending or missed, to run before its own, at most", "0", "N"),
+    Knob("catch_up_window", read.duration, "how long ago such a period may have ended", "7d", "DURATION"),
     # the lease
     Knob("lease", read.duration, "how long a holder that is silent keeps its run", "60s", "DURATION"),
+    Knob("lock", read.lock, "what a run is held by: claim, or advisory (a lock besides)", "claim", "claim|advisory"),
     Knob("beat_every", read.duration, "how often the lease is renewed (a sixth of it)", metavar="DURATION"),
     Knob("stop_grace", read.duration, "between asking the command to stop and killing it", "8s", "DURATION"),
     # the command
@@ -113,5 +122,7 @@ BY_NAME: dict[str, Knob] = {knob.name: knob for knob in KNOBS}
 
 # What `run` tells its command, or was told about this one firing, also names knobs: inside a run it is about
 # that run, not about the next one.
-ABOUT_THE_RUN = frozenset({"key", "period", "tz", "complete_by", "scheduled_at", "job_name", "rerun", "force"})
+ABOUT_THE_RUN = frozenset(
+    {"key", "period", "tz", "complete_by", "scheduled_at", "job_name", "rerun", "force", "only_pending"}
+)
 INSIDE_A_RUN = "CRONGUARD_TOKEN"

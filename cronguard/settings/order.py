@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cronguard.domain.calendar import CalendarAsked
@@ -21,15 +22,42 @@ from cronguard.settings.knobs import BY_NAME
 
 _WHICH_LEDGER = ("dsn", "dsn_file", "state_dir", "config")
 
+RUN = "cronguard run --key KEY -- CMD [ARG…]"
+BACKFILL = "cronguard backfill --key KEY --from A --to B -- CMD [ARG…]"
+
 
 def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Order:
     """What `cronguard run` is to do; raises BadInput for what does not go together."""
+    _check_command(argv, RUN)
+    _check_what_goes_together(settings)
+    order = _order(settings, argv, firing_of(settings, started_at))
+    return replace(
+        order,
+        only_pending=settings["only_pending"],
+        catch_up=_catch_up(settings),
+        catch_up_within=settings["catch_up_window"],
+    )
+
+
+def backfill_order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Order:
+    """What `cronguard backfill` is to do for each of its periods; each is asked for by a person."""
+    _check_command(argv, BACKFILL)
+    _refuse_leaving_stragglers(settings, "backfill")
+    firing = firing_of(settings, started_at)
+    spec = replace(firing.spec, requested_by=person(settings.environment))
+    return _order(settings, argv, replace(firing, spec=spec))
+
+
+def _check_command(argv: Sequence[str], form: str) -> None:
     if not argv:
-        raise BadInput("there is no command; type: cronguard run --key KEY -- CMD [ARG…]")
+        raise BadInput(f"there is no command; type: {form}")
     if not argv[0]:
-        raise BadInput("the command is an empty word; type: cronguard run --key KEY -- CMD [ARG…]")
+        raise BadInput(f"the command is an empty word; type: {form}")
+
+
+def _order(settings: Settings, argv: Sequence[str], firing: Firing) -> Order:
     return Order(
-        firing=firing_of(settings, started_at),
+        firing=firing,
         argv=argv,
         environment=_environment(settings),
         retry_delay=settings["retry_delay"],
@@ -52,6 +80,40 @@ def _environment(settings: Settings) -> Mapping[str, str]:
     said = {name: settings[name] for name in by_option}
     paths = {name: str(Path(value).absolute()) for name, value in said.items() if BY_NAME[name].is_path}
     return kept | {BY_NAME[name].variable: value for name, value in (said | paths).items()}
+
+
+ABOUT_ONE_PERIOD = ("period", "scheduled_at", "job_name", "rerun", "force")
+NOT_TO_CATCH_UP = ("period", "rerun", "force")  # a nominal time is that of a firing, which may well catch up
+
+
+def _check_what_goes_together(settings: Settings) -> None:
+    if settings["only_pending"]:
+        _refuse_beside(settings, "only_pending", ABOUT_ONE_PERIOD, "its periods are those that wait in the ledger")
+        if settings.setting("catch_up").rank == 0:
+            _refuse_beside(settings, "only_pending", ("catch_up",), "it runs all that is pending as it is")
+    if settings.setting("catch_up").rank == 0 and settings["catch_up"]:
+        _refuse_beside(settings, "catch_up", NOT_TO_CATCH_UP, "who asks for one period gets that one")
+    if settings["only_pending"] or _catch_up(settings):
+        _refuse_leaving_stragglers(settings, "--only-pending" if settings["only_pending"] else "--catch-up")
+
+
+def _refuse_leaving_stragglers(settings: Settings, several: str) -> None:
+    if settings["stragglers"] == "leave":
+        place = settings.setting("stragglers").place
+        raise BadInput(f"{place}: leave does not go with {several}: what one run leaves would be part of the next")
+
+
+def _refuse_beside(settings: Settings, name: str, others: Sequence[str], why: str) -> None:
+    other = next((settings.setting(other) for other in others if settings.setting(other).is_set), None)
+    if other:
+        option = settings.setting(name).knob.option
+        raise BadInput(f"{other.place}: it does not go with {option}: {why}; leave one of them out")
+
+
+def _catch_up(settings: Settings) -> int:
+    """None where a person asks for one period, whatever the configuration says of the job."""
+    about_one = any(settings.setting(name).is_set for name in NOT_TO_CATCH_UP)
+    return 0 if about_one or settings["only_pending"] else int(settings["catch_up"])
 
 
 def firing_of(settings: Settings, started_at: float) -> Firing:
@@ -84,6 +146,8 @@ def _job_spec(settings: Settings) -> JobSpec:
         force=settings["force"],
         requested_by=person(settings.environment) if settings["rerun"] else None,
         extend_max=settings["extend_max"],
+        claim_within=settings["claim_within"],
+        lock=settings["lock"],
     )
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from cronguard.domain.cadence import Cadence
-from cronguard.domain.run import Exclusive, parse_key
+from cronguard.domain.run import Exclusive, Lock, parse_key
 from cronguard.errors import BadInput
 
 if TYPE_CHECKING:
     from cronguard.domain.deadline import Deadline
 
 _YES = ("true", "yes", "on", "1")
+_PLAIN_UNITS = {"s": timedelta(seconds=1), "d": timedelta(days=1)}
 _SIZES = {"k": 1 << 10, "m": 1 << 20}
 MOST_BYTES = 1 << 20
 _NO = ("false", "no", "off", "0")
@@ -66,10 +67,10 @@ def instant(value: str) -> datetime:
 
 
 def duration(value: str) -> timedelta:
-    """`90s` and the like without loading the library that reads `1h30m`."""
-    number, unit = value[:-1], value[-1:]
-    if unit == "s" and number.isascii() and number.isdigit() and 0 < int(number) < 1_000_000:
-        return timedelta(seconds=int(number))
+    """`90s`, `7d` and the like without loading the library that reads `1h30m`."""
+    number, unit = value[:-1], _PLAIN_UNITS.get(value[-1:])
+    if unit and number.isascii() and number.isdigit() and len(number) < 4 and int(number):
+        return unit * int(number)
     from cronguard.domain.duration import parse_duration  # noqa: PLC0415
 
     return parse_duration(value)
@@ -88,6 +89,10 @@ def deadline(value: str) -> Deadline:
 
 def exclusive(value: str) -> Exclusive:
     return Exclusive(one_of(value, *Exclusive))
+
+
+def lock(value: str) -> Lock:
+    return Lock(one_of(value, *Lock))
 
 
 def if_held(value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from cronguard.ports import Store
+from cronguard.ports import Store, SupervisedStore
 from cronguard.stores.dsn import Address
 
 
@@ -30,6 +30,23 @@ def open_store(
     from cronguard.stores.postgres import PostgresStore  # noqa: PLC0415  psycopg is half of the start-up time
 
     return PostgresStore(address.target, address.name, key, answer_within, clock)
+
+
+def open_supervised(
+    address: Address,
+    *,
+    answer_within: float = 15.0,
+    create: bool = True,
+    clock: Callable[[], datetime] | None = None,
+) -> SupervisedStore:
+    """The same ledger as `open_store` opens, as a supervisor sees it."""
+    if address.store == "sqlite":
+        from cronguard.stores.sqlite_supervision import open_supervised_sqlite  # noqa: PLC0415
+
+        return open_supervised_sqlite(address.target, answer_within, clock, create=create)
+    from cronguard.stores.postgres_supervision import SupervisedPostgres  # noqa: PLC0415
+
+    return SupervisedPostgres(address.target, address.name, "supervise", answer_within, clock)
 
 
 def schema_script(store: str) -> str:

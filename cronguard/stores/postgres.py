@@ -7,7 +7,7 @@ Statements go out together, in pipelines: a look is one round trip, a change two
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -15,10 +15,12 @@ import psycopg  # noqa: TID253  this is the one module that talks to Postgres
 
 from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
 from cronguard.errors import LedgerRefused
-from cronguard.ports import Beat, Foregone
+from cronguard.ports import Beat, Foregone, Hold
 from cronguard.stores import rows, schema
 from cronguard.stores.postgres_connection import Row, check, connect
 from cronguard.stores.postgres_errors import translated
+from cronguard.stores.postgres_overview import PostgresOverview
+from cronguard.stores.postgres_pruning import PostgresPruning
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
@@ -37,7 +39,7 @@ class PostgresPage:
         self.change = change
 
 
-class PostgresStore:
+class PostgresStore(PostgresOverview, PostgresPruning):
     """A ledger in the schema `cronguard` of one database.
 
     `clock` puts a clock of the caller's in the place of the server's, for tests.
@@ -80,22 +82,19 @@ class PostgresStore:
                 connection, ("begin_page", None), ("settle_page", None), ("add_job", parameters),
                 ("lock_job", parameters), ("lock_leases", parameters), *self._view(key, period),
             )  # fmt: skip
-            page = PostgresPage(self._sight(answers, []))
-            try:
+            with self._opened(connection, self._sight(answers, [])) as page:
                 yield page
-            except BaseException:
-                self._let_go(connection)
-                raise
-            if page.change:
-                self._commit(connection, page.change)
-            else:
-                self._let_go(connection)
 
     def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
         parameters = rows.lease_row(lease) | {"lease_for": lease_for, "slack": slack, "now": self._now()}
         with self._connection() as connection:
             answers = self._exchange(connection, ("beat", parameters))
         return Beat(**answers["beat"][0]) if answers["beat"] else None
+
+    def hold(self) -> Hold:
+        from cronguard.stores.postgres_advisory import PostgresHold  # noqa: PLC0415  only for --lock advisory
+
+        return PostgresHold(self._dsn, self.name, self._application, self._answer_within, self._now)
 
     def note(self, skip: Skip) -> None:
         with self._connection() as connection:
@@ -116,13 +115,22 @@ class PostgresStore:
             answers = self._exchange(connection, ("schema", None), ("show", asked))
             self._check_schema(answers)
             if not answers["show"]:
-                of_key = {"key": key, "period": period, "limit": rows.SKIPS_SHOWN}
-                alone = self._exchange(connection, ("skips_of_run", of_key), ("clock", asked))
+                of_any = {"key": key, "period": period, "limit": rows.SKIPS_SHOWN}
+                alone = self._exchange(connection, ("skips_of_run", of_any), ("clock", asked))
                 return rows.skips_alone(alone["skips_of_run"], alone["clock"][0]["now"])
             found = rows.record_of(answers["show"][0])
             of_run = {"key": key, "period": found.period, "limit": rows.SKIPS_SHOWN}
-            more = self._exchange(connection, ("attempts_of_run", of_run), ("skips_of_run", of_run))
-        return rows.with_details(found, more["attempts_of_run"], more["skips_of_run"])
+            said = {**of_run, "limit": rows.INTERVENTIONS_SHOWN}
+            more = self._exchange(
+                connection, ("attempts_of_run", of_run), ("skips_of_run", of_run), ("interventions_of_run", said)
+            )
+        return rows.with_details(found, more["attempts_of_run"], more["skips_of_run"], more["interventions_of_run"])
+
+    def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
+        return self._runs(key, "backlog", {"key": key, "missed": missed, "within": within, "now": self._now()})
+
+    def recorded(self, key: str, first: str, last: str) -> Sight:
+        return self._runs(key, "recorded", {"key": key, "first": first, "last": last})
 
     def migrate(self) -> tuple[int, int]:
         with self._connection() as connection, translated(self.name), connection.transaction():
@@ -160,17 +168,31 @@ class PostgresStore:
                 cursors = [(name, connection.execute(self._sql[name].encode(), row)) for name, row in asked]
             return {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
 
-    def _commit(self, connection: psycopg.Connection[Row], change: Change) -> None:
+    def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, Row]]) -> None:
         warnings: list[str | None] = []
         connection.add_notice_handler(lambda notice: warnings.append(notice.sqlstate))
         with translated(self.name), connection.pipeline():
-            for name, row in writes_of(change):
+            for name, row in writes:
                 connection.execute(self._sql[name].encode(), row)
             connection.execute(self._sql["commit"].encode())
         if NOT_REPLICATED in warnings:
             raise LedgerRefused(
                 f"the ledger at {self.name} committed only locally: its synchronous standby did not confirm"
             )
+
+    @contextmanager
+    def _opened(self, connection: psycopg.Connection[Row], sight: Sight) -> Iterator[PostgresPage]:
+        """The page of a key that is locked; what is written is committed on leaving, or nothing is."""
+        page = PostgresPage(sight)
+        try:
+            yield page
+        except BaseException:
+            self._let_go(connection)
+            raise
+        if page.change:
+            self._commit(connection, writes_of(page.change))
+        else:
+            self._let_go(connection)
 
     def _let_go(self, connection: psycopg.Connection[Row]) -> None:
         with translated(self.name):
@@ -188,6 +210,15 @@ class PostgresStore:
             ("schema", None), ("clock", {"now": self._now()}),
             ("read_job", parameters), ("read_leases", parameters), ("read_runs", parameters),
         ]  # fmt: skip
+
+    def _runs(self, key: str, name: str, asked: Row) -> Sight:
+        """What a look shows, with the runs that this statement finds."""
+        view = [question for question in self._view(key, "") if question[0] != "read_runs"]
+        with self._connection() as connection:
+            answers = self._exchange(
+                connection, ("begin_look", None), ("settle_look", None), *view, (name, asked), ("commit", None)
+            )
+        return self._sight(answers | {"read_runs": answers[name]}, [])
 
     def _foregone(self, key: str, period: str, foregone: Foregone) -> Row:
         known = {name: getattr(foregone, name) for name in foregone.__slots__ if name != "lanes"}

@@ -53,7 +53,8 @@ select * from cronguard.job where key = %(key)s
 
 -- name: read_leases
 select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
-       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at
+       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at, advisory_lock,
+       case when advisory_lock is not null then cronguard.lock_is_free(advisory_lock) end as is_abandoned
   from cronguard.lease where key = %(key)s
 
 -- name: read_runs
@@ -62,6 +63,25 @@ select r.*
   from cronguard.run r
  where r.key = %(key)s
    and (r.period = %(period)s or r.period in (select l.period from cronguard.lease l where l.key = %(key)s))
+
+-- name: backlog
+-- What may wait to be run, oldest first; which of it does is not decided here.
+select r.*
+  from cronguard.run r
+ where r.key = %(key)s and r.state in ('pending', 'running', 'missed')
+   and (%(missed)s or r.state <> 'missed')
+   and (%(within)s::interval is null
+        or coalesce(r.period_end, r.started_at) >= coalesce(%(now)s::timestamptz, clock_timestamp()) - %(within)s)
+ order by r.period_start nulls first, r.period
+ limit 1000
+
+-- name: recorded
+-- Labels of one cadence sort as time does. The last run before the first of them tells whether the key is older.
+select r.*
+  from cronguard.run r
+ where r.key = %(key)s and r.period between %(first)s and %(last)s
+union all
+(select b.* from cronguard.run b where b.key = %(key)s and b.period < %(first)s order by b.period desc limit 1)
 
 -- name: note_foregone
 -- The loser's line, in the same round trip as its look. What is foregone, and why, is the caller's decision.
@@ -73,6 +93,7 @@ select %(key)s, %(period)s, f.reason, f.clock, %(host)s, %(pid)s
                     then %(if_succeeded)s::text
                     when exists (select from cronguard.lease l
                                   where l.key = %(key)s and l.lease_until >= c.clock
+                                    and (l.advisory_lock is null or not cronguard.lock_is_free(l.advisory_lock))
                                     and (%(lanes)s::text[] is null or l.lane = any(%(lanes)s::text[])))
                     then %(if_held)s::text end as reason
           from (select coalesce(%(now)s::timestamptz, clock_timestamp()) as clock) c
@@ -94,7 +115,10 @@ values (%(key)s, %(period)s, %(reason)s, %(seen_at)s, %(host)s, %(pid)s)
 -- That a token never falls is the schema's affair: a trigger ends the whole transaction.
 update cronguard.job
    set token = %(token)s, cadence = %(cadence)s, zone = %(zone)s, schedule = %(schedule)s,
-       last_period = %(last_period)s, last_started_at = %(last_started_at)s
+       last_period = %(last_period)s, last_started_at = %(last_started_at)s, pruned_before = %(pruned_before)s,
+       claim_within = %(claim_within)s, start_by = %(start_by)s,
+       expected_until = %(expected_until)s, expected_by = %(expected_by)s,
+       paused_at = %(paused_at)s, paused_by = %(paused_by)s, pause_reason = %(pause_reason)s
  where key = %(key)s
 
 -- name: save_run
@@ -102,11 +126,11 @@ insert into cronguard.run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
         started_at, finished_at, complete_by, exit_code, signal,
-        extended_for, progress, progress_note, progressed_at)
+        extended_for, progress, progress_note, progressed_at, claim_by, reported_at)
 values (%(key)s, %(period)s, %(state)s, %(lane)s, %(attempt)s, %(failures)s, %(recoveries)s, %(attempts_allowed)s,
         %(recoveries_allowed)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(period_start)s, %(period_end)s, %(zone)s,
         %(cadence)s, %(source)s, %(slot)s, %(started_at)s, %(finished_at)s, %(complete_by)s, %(exit_code)s, %(signal)s,
-        %(extended_for)s, %(progress)s, %(progress_note)s, %(progressed_at)s)
+        %(extended_for)s, %(progress)s, %(progress_note)s, %(progressed_at)s, %(claim_by)s, %(reported_at)s)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
@@ -114,7 +138,33 @@ on conflict (key, period) do update
        host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
        exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
-       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at
+       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at,
+       claim_by = excluded.claim_by, reported_at = excluded.reported_at
+
+-- name: request_recovery
+-- Once for a run and token, whoever asks; and told to whoever listens, unless it is taken as soon as it is asked for.
+with requested as (
+  insert into cronguard.recovery
+         (key, period, token, cause, requested_at, requested_by, claim_by, announced_at, taken_at, missed_at)
+  values (%(key)s, %(period)s, %(token)s, %(cause)s, %(requested_at)s, %(requested_by)s,
+          %(claim_by)s, %(announced_at)s, %(taken_at)s, %(missed_at)s)
+  on conflict (key, period, token) do nothing
+  returning *
+)
+select pg_notify('cronguard', json_build_object(
+         'schema', 'cronguard.recovery/1', 'key', key, 'period', period, 'token', token, 'cause', cause,
+         'requested_at', requested_at, 'requested_by', requested_by, 'claim_by', claim_by)::text)
+  from requested where taken_at is null
+
+-- name: follow_recovery
+update cronguard.recovery
+   set announced_at = coalesce(announced_at, %(announced_at)s), missed_at = %(missed_at)s
+ where key = %(key)s and period = %(period)s and token = %(token)s and taken_at is null
+
+-- name: take_recovery
+update cronguard.recovery
+   set taken_at = %(started_at)s
+ where key = %(key)s and period = %(period)s and taken_at is null
 
 -- name: open_attempt
 insert into cronguard.attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
@@ -131,21 +181,26 @@ update cronguard.attempt
 
 -- name: take_lease
 insert into cronguard.lease
-       (key, lane, period, token, holder, host, pid, lease_until,
-        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at)
-values (%(key)s, %(lane)s, %(period)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(lease_until)s,
+       (key, lane, period, token, holder, host, pid, lease_until, stop_requested,
+        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at, advisory_lock)
+values (%(key)s, %(lane)s, %(period)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(lease_until)s, %(stop_requested)s,
         %(complete_by)s, %(extend_max)s, %(extended_for)s, %(extension_id)s,
-        %(progress)s, %(progress_note)s, %(progressed_at)s)
+        %(progress)s, %(progress_note)s, %(progressed_at)s, %(advisory_lock)s)
 
 -- name: update_lease
--- All that its command has said; how long it lasts is the beats' affair.
+-- All that its command has said, and that it shall end; how long it lasts is the beats' affair.
 update cronguard.lease
-   set complete_by = %(complete_by)s, extended_for = %(extended_for)s, extension_id = %(extension_id)s,
+   set stop_requested = %(stop_requested)s, complete_by = %(complete_by)s,
+       extended_for = %(extended_for)s, extension_id = %(extension_id)s,
        progress = %(progress)s, progress_note = %(progress_note)s, progressed_at = %(progressed_at)s
  where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s
 
 -- name: drop_lease
 delete from cronguard.lease where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s
+
+-- name: note_intervention
+insert into cronguard.intervention (key, period, verb, said_by, reason, said_at)
+values (%(key)s, %(period)s, %(verb)s, %(said_by)s, %(reason)s, %(said_at)s)
 
 -- name: beat
 -- The one change that is a single guarded statement. least() passes a null complete_by over.
@@ -155,6 +210,30 @@ update cronguard.lease
  where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s::uuid
 returning lease_until, stop_requested, coalesce(%(now)s::timestamptz, clock_timestamp()) as now,
           complete_by, progressed_at
+
+-- name: settle_session
+-- For the one session that holds a lock: who is idle in it is alive, and a client that is gone is soon found out.
+-- A setting that this server has not is passed over.
+select set_config(s.name, w.value, false)
+  from (values ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'),
+               ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '10000')) w (name, value)
+  join pg_catalog.pg_settings s on s.name = w.name
+
+-- name: backend
+select pg_backend_pid() as answer
+
+-- name: try_lock
+-- Of the session, and never waited for: who waited and is gone would still get it.
+select pg_try_advisory_lock(%(lock)s::bigint) as answer
+
+-- name: unlock
+select pg_advisory_unlock(%(lock)s::bigint) as answer
+
+-- name: has_lock
+select exists (select from pg_catalog.pg_locks k
+                where k.locktype = 'advisory' and k.granted and k.objsubid = 1 and k.pid = pg_backend_pid()
+                  and k.classid::bigint = (%(lock)s::bigint >> 32) & 4294967295
+                  and k.objid::bigint = %(lock)s::bigint & 4294967295) as answer
 
 -- name: history_of_key
 -- While it runs, what a command says of itself is in the lease: named last, it counts.
@@ -167,7 +246,7 @@ select r.*,
   from cronguard.run r
   left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = %(key)s
- order by r.started_at desc nulls last
+ order by coalesce(r.started_at, r.finished_at) desc nulls last
  limit %(limit)s
 
 -- name: history
@@ -179,10 +258,10 @@ select r.*,
        coalesce(l.progressed_at, r.progressed_at) as progressed_at,
        coalesce(%(now)s::timestamptz, clock_timestamp()) as now
   from cronguard.job j
- cross join lateral (select * from cronguard.run k where k.key = j.key order by k.started_at desc nulls last
-                      limit %(limit)s) r
+ cross join lateral (select * from cronguard.run k where k.key = j.key
+                      order by coalesce(k.started_at, k.finished_at) desc nulls last limit %(limit)s) r
   left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
- order by r.started_at desc nulls last
+ order by coalesce(r.started_at, r.finished_at) desc nulls last
  limit %(limit)s
 
 -- name: show
@@ -195,7 +274,7 @@ select r.*,
   from cronguard.run r
   left join cronguard.lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = %(key)s and (%(period)s::text is null or r.period = %(period)s)
- order by r.started_at desc nulls last
+ order by coalesce(r.started_at, r.finished_at) desc nulls last
  limit 1
 
 -- name: attempts_of_run
@@ -204,6 +283,12 @@ select * from cronguard.attempt where key = %(key)s and period = %(period)s orde
 -- name: skips_of_run
 select * from cronguard.skip
  where key = %(key)s and (%(period)s::text is null or period = %(period)s)
+ order by id desc limit %(limit)s
+
+-- name: interventions_of_run
+-- Those about this run, and those about its key.
+select * from cronguard.intervention
+ where key = %(key)s and (period is null or period = %(period)s)
  order by id desc limit %(limit)s
 
 -- name: migrations_lock

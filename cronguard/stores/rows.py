@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from cronguard.domain.recovery import Cause, Recovery
 from cronguard.domain.run import (
     Attempt,
     AttemptEnd,
@@ -21,23 +22,30 @@ from cronguard.domain.run import (
     SkipReason,
     State,
 )
+from cronguard.domain.said import Intervention, Verb
 
 Row = Mapping[str, Any]
 Params = dict[str, Any]
 
 SKIPS_SHOWN = 200  # of one run, newest first; the count is of all
+INTERVENTIONS_SHOWN = 50  # of one run and its key, newest first
 
 _RUN_COLUMNS = (
     "key", "period", "lane", "attempt", "failures", "recoveries", "attempts_allowed", "recoveries_allowed", "token",
     "period_start", "period_end", "zone", "cadence", "source", "slot", "started_at", "finished_at", "complete_by",
-    "exit_code", "signal", "extended_for",
+    "exit_code", "signal", "extended_for", "claim_by", "reported_at",
 )  # fmt: skip
 _LEASE_COLUMNS = (
     "key", "lane", "period", "token", "lease_until", "complete_by", "extend_max", "extended_for", "extension_id",
+    "stop_requested",
+    "advisory_lock",
 )  # fmt: skip
 _JOB_COLUMNS = (
     "key", "token", "cadence", "zone", "schedule", "last_period", "last_started_at", "pruned_before",
-    "paused_at", "paused_by", "pause_reason",
+    "paused_at", "paused_by", "pause_reason", "claim_within", "start_by", "expected_until", "expected_by",
+)  # fmt: skip
+_RECOVERY_COLUMNS = (
+    "key", "period", "token", "requested_at", "requested_by", "claim_by", "announced_at", "taken_at", "missed_at",
 )  # fmt: skip
 _ATTEMPT_COLUMNS = (
     "key", "period", "token", "attempt", "requested_by", "started_at", "finished_at", "exit_code", "signal", "note",
@@ -55,7 +63,8 @@ def run_of(row: Row) -> Run:
 
 def lease_of(row: Row) -> Lease:
     holder = Holder(row["holder"], row["host"], row["pid"])
-    known = {name: row[name] for name in (*_LEASE_COLUMNS, "stop_requested")}
+    known = {name: row[name] for name in _LEASE_COLUMNS}
+    known["is_abandoned"] = bool(row.get("is_abandoned"))  # what only Postgres can say in the same breath
     return Lease(holder=holder, progress=_progress_of(row), **known)
 
 
@@ -76,8 +85,17 @@ def record_of(row: Row) -> Record:
     )
 
 
-def with_details(record: Record, attempts: Iterable[Row], skips: Iterable[Row]) -> Record:
-    return replace(record, attempts=tuple(map(attempt_of, attempts)), skipped=tuple(map(skip_of, skips)))
+def intervention_of(row: Row) -> Intervention:
+    return Intervention(row["key"], row["period"], Verb(row["verb"]), row["said_by"], row["reason"], row["said_at"])
+
+
+def with_details(record: Record, attempts: Iterable[Row], skips: Iterable[Row], said: Iterable[Row]) -> Record:
+    return replace(
+        record,
+        attempts=tuple(map(attempt_of, attempts)),
+        skipped=tuple(map(skip_of, skips)),
+        said=tuple(map(intervention_of, said)),
+    )
 
 
 def skips_alone(skips: Iterable[Row], now: Any) -> Record | None:
@@ -97,8 +115,16 @@ def run_row(run: Run) -> Params:
 
 
 def lease_row(lease: Lease) -> Params:
-    known = {name: getattr(lease, name) for name in _LEASE_COLUMNS}
+    known = {name: getattr(lease, name) for name in (*_LEASE_COLUMNS, "stop_requested")}
     return known | _holder_row(lease.holder) | _progress_row(lease.progress)
+
+
+def recovery_of(row: Row) -> Recovery:
+    return Recovery(cause=Cause(row["cause"]), **{name: row[name] for name in _RECOVERY_COLUMNS})
+
+
+def recovery_row(request: Recovery) -> Params:
+    return {name: getattr(request, name) for name in _RECOVERY_COLUMNS} | {"cause": str(request.cause)}
 
 
 def attempt_row(attempt: Attempt) -> Params:
@@ -113,6 +139,11 @@ def end_row(end: AttemptEnd) -> Params:
 def skip_row(skip: Skip) -> Params:
     names = ("key", "period", "seen_at", "host", "pid")
     return {name: getattr(skip, name) for name in names} | {"reason": str(skip.reason)}
+
+
+def intervention_row(said: Intervention) -> Params:
+    names = ("key", "period", "said_by", "reason", "said_at")
+    return {name: getattr(said, name) for name in names} | {"verb": str(said.verb)}
 
 
 def _captured_of(row: Row) -> Captured | None:

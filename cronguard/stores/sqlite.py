@@ -9,15 +9,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cronguard.domain.run import Change, Lease, Record, Sight, Skip
 from cronguard.errors import CronguardError
-from cronguard.ports import Beat, Foregone
+from cronguard.ports import Beat, Foregone, Hold
 from cronguard.stores import rows, schema
+from cronguard.stores.sqlite_advisory import SqliteHold, lock_is_free
 from cronguard.stores.sqlite_file import queued, refuse_network_file_system, translated
+from cronguard.stores.sqlite_overview import SqliteOverview
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
@@ -25,11 +28,14 @@ MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANTS = frozenset({
     "now", "last_started_at", "pruned_before", "paused_at", "lease_until", "period_start", "period_end", "slot",
-    "started_at", "finished_at", "complete_by", "seen_at", "progressed_at",
+    "started_at", "finished_at", "complete_by", "seen_at", "progressed_at", "expected_until", "expected_by", "claim_by",
+    "reported_at", "requested_at", "announced_at", "taken_at", "missed_at", "mass_expiry_at",
+    "said_at", "last_success_at", "last_failure_at",
 })  # fmt: skip
-LENGTHS = frozenset({"extend_max", "extended_for"})
+LENGTHS = frozenset({"extend_max", "extended_for", "claim_within"})
 
 Row = dict[str, Any]
+AnySqliteStore = TypeVar("AnySqliteStore", bound="SqliteStore")
 
 
 class SqlitePage:
@@ -43,7 +49,7 @@ class SqlitePage:
         self.change = change
 
 
-class SqliteStore:
+class SqliteStore(SqliteOverview):
     """A ledger in one file. `clock` puts a clock of the caller's in the place of the host's, for tests."""
 
     def __init__(self, path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> None:
@@ -70,9 +76,7 @@ class SqliteStore:
             self._do(connection, "add_job", {"key": key})
             page = SqlitePage(self._sight(connection, key, period))
             yield page
-            for name, row in writes_of(page.change):
-                self._do(connection, name, row)
-            connection.execute(self._sql["commit" if page.change else "rollback"])
+            self._commit(connection, page.change)
 
     def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
         with self._writing() as connection:
@@ -82,6 +86,9 @@ class SqliteStore:
             answer = self._one(connection, "beat_answer", asked)
             connection.execute(self._sql["commit"])
         return Beat(**answer) if answer else None
+
+    def hold(self) -> Hold:
+        return SqliteHold(self._path, self.beat)
 
     def note(self, skip: Skip) -> None:
         with self._writing() as connection:
@@ -108,7 +115,14 @@ class SqliteStore:
                 return rows.skips_alone(self._all(connection, "skips_of_run", of_key), now)
             of_run = {"key": key, "period": row["period"], "limit": rows.SKIPS_SHOWN}
             attempts, skips = (self._all(connection, name, of_run) for name in ("attempts_of_run", "skips_of_run"))
-            return rows.with_details(rows.record_of(row), attempts, skips)
+            said = self._all(connection, "interventions_of_run", of_run | {"limit": rows.INTERVENTIONS_SHOWN})
+            return rows.with_details(rows.record_of(row), attempts, skips, said)
+
+    def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
+        return self._runs(key, "backlog", {"key": key, "missed": missed, "within": within, "now": self._clock()})
+
+    def recorded(self, key: str, first: str, last: str) -> Sight:
+        return self._runs(key, "recorded", {"key": key, "first": first, "last": last})
 
     def migrate(self) -> tuple[int, int]:
         with self._writing() as connection:
@@ -156,6 +170,11 @@ class SqliteStore:
             connection.execute(self._sql["begin_page"])
             yield connection
 
+    def _commit(self, connection: sqlite3.Connection, change: Change) -> None:
+        for name, row in writes_of(change):
+            self._do(connection, name, row)
+        connection.execute(self._sql["commit" if change else "rollback"])
+
     # ----------------------------------------------------------------------- asking and reading
 
     def _do(self, connection: sqlite3.Connection, name: str, row: Row) -> sqlite3.Cursor:
@@ -174,9 +193,22 @@ class SqliteStore:
         return Sight(
             now=self._clock(),
             job=rows.job_of(job) if job else None,
-            leases=tuple(rows.lease_of(row) for row in self._all(connection, "read_leases", asked)),
+            leases=tuple(self._lease_of(row) for row in self._all(connection, "read_leases", asked)),
             runs=tuple(rows.run_of(row) for row in self._all(connection, "read_runs", asked)),
         )
+
+    def _lease_of(self, row: Row) -> Lease:
+        number = row["advisory_lock"]
+        return rows.lease_of(row | {"is_abandoned": number is not None and lock_is_free(self._path, number)})
+
+    def _runs(self, key: str, name: str, asked: Row) -> Sight:
+        """What a look shows, with the runs that this statement finds."""
+        if not self.exists():
+            return Sight(self._clock())
+        with self._connection() as connection:
+            connection.execute(self._sql["begin"])
+            found = tuple(rows.run_of(row) for row in self._all(connection, name, asked))
+            return replace(self._sight(connection, key, ""), runs=found)
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         if not self._has_schema(connection):
@@ -202,7 +234,11 @@ def open_sqlite(
 
     Without `create` a file that is not there is not made: it reads as an empty ledger.
     """
-    store = SqliteStore(path, answer_within, clock)
+    return made_or_upgraded(SqliteStore(path, answer_within, clock), path, create=create)
+
+
+def made_or_upgraded(store: AnySqliteStore, path: str, *, create: bool) -> AnySqliteStore:
+    """The store, its file made and its schema brought up to date, as `open_sqlite` says."""
     refuse_network_file_system(path)
     if not create and not store.exists():
         return store
@@ -234,7 +270,9 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
 
 
 def _read(name: str, value: Any) -> Any:
-    if name in INSTANTS and value is not None:
+    if value is None:
+        return None
+    if name in INSTANTS:
         return EPOCH + value * MICROSECOND
     return value * MICROSECOND if name in LENGTHS else value
 

@@ -42,7 +42,7 @@ select * from job where key = :key
 
 -- name: read_leases
 select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
-       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at
+       complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at, advisory_lock
   from lease where key = :key
 
 -- name: read_runs
@@ -52,6 +52,24 @@ select r.*
  where r.key = :key
    and (r.period = :period or r.period in (select l.period from lease l where l.key = :key))
 
+-- name: backlog
+-- What may wait to be run, oldest first; which of it does is not decided here.
+select r.*
+  from run r
+ where r.key = :key and r.state in ('pending', 'running', 'missed')
+   and (:missed or r.state <> 'missed')
+   and (:within is null or coalesce(r.period_end, r.started_at) >= :now - :within)
+ order by r.period_start is not null, r.period_start, r.period
+ limit 1000
+
+-- name: recorded
+-- Labels of one cadence sort as time does. The last run before the first of them tells whether the key is older.
+select r.*
+  from run r
+ where r.key = :key and r.period between :first and :last
+union all
+select * from (select b.* from run b where b.key = :key and b.period < :first order by b.period desc limit 1)
+
 -- name: note_skip
 insert into skip (key, period, reason, seen_at, host, pid)
 values (:key, :period, :reason, :seen_at, :host, :pid)
@@ -59,7 +77,10 @@ values (:key, :period, :reason, :seen_at, :host, :pid)
 -- name: save_job
 update job
    set token = :token, cadence = :cadence, zone = :zone, schedule = :schedule,
-       last_period = :last_period, last_started_at = :last_started_at
+       last_period = :last_period, last_started_at = :last_started_at, pruned_before = :pruned_before,
+       claim_within = :claim_within, start_by = :start_by,
+       expected_until = :expected_until, expected_by = :expected_by,
+       paused_at = :paused_at, paused_by = :paused_by, pause_reason = :pause_reason
  where key = :key
 
 -- name: save_run
@@ -67,11 +88,11 @@ insert into run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
         started_at, finished_at, complete_by, exit_code, signal,
-        extended_for, progress, progress_note, progressed_at)
+        extended_for, progress, progress_note, progressed_at, claim_by, reported_at)
 values (:key, :period, :state, :lane, :attempt, :failures, :recoveries, :attempts_allowed,
         :recoveries_allowed, :token, :holder, :host, :pid, :period_start, :period_end, :zone,
         :cadence, :source, :slot, :started_at, :finished_at, :complete_by, :exit_code, :signal,
-        :extended_for, :progress, :progress_note, :progressed_at)
+        :extended_for, :progress, :progress_note, :progressed_at, :claim_by, :reported_at)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
@@ -79,7 +100,26 @@ on conflict (key, period) do update
        host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
        exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
-       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at
+       progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at,
+       claim_by = excluded.claim_by, reported_at = excluded.reported_at
+
+-- name: request_recovery
+-- Once for a run and token, whoever asks.
+insert into recovery
+       (key, period, token, cause, requested_at, requested_by, claim_by, announced_at, taken_at, missed_at)
+values (:key, :period, :token, :cause, :requested_at, :requested_by,
+        :claim_by, :announced_at, :taken_at, :missed_at)
+on conflict (key, period, token) do nothing
+
+-- name: follow_recovery
+update recovery
+   set announced_at = coalesce(announced_at, :announced_at), missed_at = :missed_at
+ where key = :key and period = :period and token = :token and taken_at is null
+
+-- name: take_recovery
+update recovery
+   set taken_at = :started_at
+ where key = :key and period = :period and taken_at is null
 
 -- name: open_attempt
 insert into attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
@@ -96,20 +136,26 @@ update attempt
 
 -- name: take_lease
 insert into lease
-       (key, lane, period, token, holder, host, pid, lease_until,
-        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at)
-values (:key, :lane, :period, :token, :holder, :host, :pid, :lease_until,
-        :complete_by, :extend_max, :extended_for, :extension_id, :progress, :progress_note, :progressed_at)
+       (key, lane, period, token, holder, host, pid, lease_until, stop_requested,
+        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at, advisory_lock)
+values (:key, :lane, :period, :token, :holder, :host, :pid, :lease_until, :stop_requested,
+        :complete_by, :extend_max, :extended_for, :extension_id, :progress, :progress_note, :progressed_at,
+        :advisory_lock)
 
 -- name: update_lease
--- All that its command has said; how long it lasts is the beats' affair.
+-- All that its command has said, and that it shall end; how long it lasts is the beats' affair.
 update lease
-   set complete_by = :complete_by, extended_for = :extended_for, extension_id = :extension_id,
+   set stop_requested = :stop_requested, complete_by = :complete_by,
+       extended_for = :extended_for, extension_id = :extension_id,
        progress = :progress, progress_note = :progress_note, progressed_at = :progressed_at
  where key = :key and lane = :lane and token = :token and holder = :holder
 
 -- name: drop_lease
 delete from lease where key = :key and lane = :lane and token = :token and holder = :holder
+
+-- name: note_intervention
+insert into intervention (key, period, verb, said_by, reason, said_at)
+values (:key, :period, :verb, :said_by, :reason, :said_at)
 
 -- name: beat
 update lease
@@ -131,7 +177,7 @@ select r.*,
   from run r
   left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = :key
- order by r.started_at desc
+ order by coalesce(r.started_at, r.finished_at) desc
  limit :limit
 
 -- name: history
@@ -143,7 +189,7 @@ select r.*,
        :now as now
   from run r
   left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
- order by r.started_at desc
+ order by coalesce(r.started_at, r.finished_at) desc
  limit :limit
 
 -- name: show
@@ -156,7 +202,7 @@ select r.*,
   from run r
   left join lease l on l.key = r.key and l.lane = r.lane and l.token = r.token
  where r.key = :key and (:period is null or r.period = :period)
- order by r.started_at desc
+ order by coalesce(r.started_at, r.finished_at) desc
  limit 1
 
 -- name: attempts_of_run
@@ -165,6 +211,12 @@ select * from attempt where key = :key and period = :period order by token
 -- name: skips_of_run
 select * from skip
  where key = :key and (:period is null or period = :period)
+ order by id desc limit :limit
+
+-- name: interventions_of_run
+-- Those about this run, and those about its key.
+select * from intervention
+ where key = :key and (period is null or period = :period)
  order by id desc limit :limit
 
 -- name: record_migration

@@ -1,4 +1,4 @@
-"""Named statements from a .sql file: one text a name, each file's names in one table."""
+"""Named statements from .sql files: one text a name, a dialect's names in one table, whichever file they stand in."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 @cache
 def statements(dialect: str) -> dict[str, str]:
-    """The statements of `postgres` or `sqlite`, comments left out."""
-    text = Path(__file__).with_name(f"{dialect}.sql").read_text(encoding="utf-8")
-    _, *parts = _NAME.split(text)
-    return {name: _without_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    """The statements of `postgres` or `sqlite`, comments left out: of its own file, and of those called after it."""
+    found: dict[str, str] = {}
+    for path in sorted(Path(__file__).parent.glob(f"{dialect}*.sql")):
+        _, *parts = _NAME.split(path.read_text(encoding="utf-8"))
+        found |= {name: _without_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    return found
 
 
 def migrations(dialect: str) -> list[tuple[int, str]]:

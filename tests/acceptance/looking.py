@@ -13,7 +13,7 @@ import psycopg
 from tests.rig.guard import Guard, Result
 
 STARTS = ("--", "touch", "started")  # a command whose start leaves a trace in the guard's folder
-RECORDS = ("attempt", "lease", "run", "skip")
+RECORDS = ("attempt", "intervention", "lease", "run", "skip")
 
 # Root may read and write everything; without its capabilities it is a user like any other, to whom modes apply.
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()

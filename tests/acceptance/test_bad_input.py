@@ -38,7 +38,7 @@ KEY = ("run", "--key", "nightly")
         ((*KEY, "--attempt", "3", *STARTS), "no such option: --attempt (Possible options: --attempts"),
         ((*KEY, "--rerun=yes", *STARTS), "option '--rerun' does not take a value; see cronguard run --help"),
         (("run", "--key"), "option '--key' requires an argument; see cronguard run --help"),
-        (("runn", *STARTS), "no such command 'runn'; did you mean 'run'? see cronguard --help"),
+        (("runn", *STARTS), "no such command 'runn'; did you mean 'run', 'prune'? see cronguard --help"),
         (("frobnicate",), "no such command 'frobnicate'; see cronguard --help"),
         (("--bogus",), "no such option: --bogus; see cronguard --help"),
         (("show",), "missing argument 'KEY'; see cronguard show --help"),

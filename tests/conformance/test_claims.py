@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cronguard.clock import boottime
 from cronguard.domain.claim import Granted
 from cronguard.domain.lifecycle import Ending
 from cronguard.domain.period import PeriodRequest
 from cronguard.domain.run import Change, Exclusive, Job, Outcome
 from cronguard.ports import Store
-from cronguard.process.clock import boottime
 from tests.conftest import Clock
 from tests.rig.firings import (
     FAILED,

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from cronguard.clock import boottime
 from cronguard.domain.claim import Granted
 from cronguard.domain.progress import Extended, Extension, Inside
 from cronguard.ports import Store
-from cronguard.process.clock import boottime
 from tests.conftest import Clock
 from tests.rig.firings import FAILED, TERMS, MakeStore, claim, finish, granted, ledger_on
 from tests.rig.waiting import in_background

@@ -30,7 +30,12 @@ def loaded(guard: Guard, *arguments: str, code: int = 0) -> frozenset[str]:
     return modules
 
 
-@pytest.mark.parametrize("command", ["", "run", "beat", "extend", "init", "history", "show"])
+PEOPLE = ("status", "watch", "keys", "stats", "reset", "cancel", "stop", "pause", "resume", "prune")
+
+
+@pytest.mark.parametrize(
+    "command", ["", "run", "backfill", "beat", "extend", "init", "history", "show", "supervise", *PEOPLE]
+)
 def test_help_loads_the_front_door_and_no_room_behind_it(bare_guard: Guard, command: str) -> None:
     modules = loaded(bare_guard, *filter(None, [command]), "--help")
     assert modules & (NEVER | DRIVERS | ROOMS | WHERE_RESULTS_ARE_READ) == frozenset()
@@ -39,6 +44,13 @@ def test_help_loads_the_front_door_and_no_room_behind_it(bare_guard: Guard, comm
 def test_a_mistyped_option_costs_no_more_than_the_help(bare_guard: Guard) -> None:
     modules = loaded(bare_guard, "run", "--kye", "digest", "--", "true", code=125)
     assert modules & (NEVER | DRIVERS | ROOMS) == frozenset()
+
+
+def test_a_run_loads_nothing_of_what_people_ask_about_whole_keys(sqlite_guard: Guard) -> None:
+    ours = ("overview", "stats", "advice", "pruning", "following", "intervention")
+    for _ in ("granted", "skipped"):
+        modules = loaded(sqlite_guard, "run", "--key", "digest", "--", "true")
+        assert modules & {f"cronguard.domain.{name}" for name in ours} == frozenset()
 
 
 def test_a_run_on_sqlite_loads_neither_postgres_nor_what_it_does_not_need(sqlite_guard: Guard) -> None:

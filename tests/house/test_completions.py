@@ -25,7 +25,7 @@ COMMANDS = tuple(command for command in commands() if command.name)
 
 # What is typed, and what is offered at its end; gadget-… and settings.toml are in the fixture's folder.
 CASES = (
-    ("cronguard ", {"run", "beat", "extend", "init", "history", "show"}),
+    ("cronguard ", {command.name for command in COMMANDS}),
     ("cronguard hi", {"history"}),
     ("cronguard --v", {"--version"}),
     ("cronguard run --comp", {"--complete-by"}),
@@ -40,8 +40,12 @@ CASES = (
     ("cronguard run --key digest -- gadget-", {"gadget-one", "gadget-two"}),
     ("cronguard run --key digest -- gadget-one sett", {"settings.toml"}),
     ("cronguard history --js", {"--json"}),
+    ("cronguard pau", {"pause"}),
+    ("cronguard reset --re", {"--reason"}),
     ("cronguard beat --pro", {"--progress"}),
     ("cronguard show --dsn-file sett", {"settings.toml"}),
+    ("cronguard supervise --met", {"--metrics"}),
+    ("cronguard supervise --metrics sett", {"settings.toml"}),
 )
 
 

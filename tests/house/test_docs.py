@@ -13,8 +13,9 @@ import pytest
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, SkipReason, State
+from cronguard.domain.supervision import Finding, Found
 from cronguard.errors import EXIT_CODES
-from cronguard.services.briefing import environment_of
+from cronguard.services.briefing import environment_of, environment_of_finding
 from cronguard.settings.knobs import KNOBS
 from tests.rig.guard import Guard
 from tools import blocks
@@ -32,11 +33,12 @@ def _variables_given() -> set[str]:
     run = Run("key", "2026-11-30", State.RUNNING, holder=holder)
     attempt = Attempt("key", "2026-11-30", 1, 1, holder, now)
     lease = Lease("key", "", "2026-11-30", 1, holder, now)
-    return set(environment_of(Granted(run, attempt, lease, now), {}))
+    told = environment_of_finding(Finding(Found.RECOVERY, "key", "2026-11-30", run), {})
+    return set(environment_of(Granted(run, attempt, lease, now), {})) | set(told)
 
 
 VARIABLES = {knob.variable for knob in KNOBS} | _variables_given()
-WORDS = [str(word) for words in (State, Outcome, SkipReason) for word in words]
+WORDS = [str(word) for words in (State, Outcome, SkipReason, Found) for word in words]
 CODES = [code for code, _ in EXIT_CODES]
 
 # --- What is generated ------------------------------------------------------------------------------------------------

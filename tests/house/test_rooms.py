@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from cronguard.domain.recovery import Cause
 from cronguard.domain.run import Outcome, SkipReason, State
+from cronguard.domain.said import Verb
 from cronguard.stores.sqlite import INSTANTS, LENGTHS
 from cronguard.stores.statements import migrations, statements
 
@@ -28,9 +30,10 @@ LONGEST_FUNCTION = 40  # lines of its body; the goal is 25
 # --- Arrows -----------------------------------------------------------------------------------------------------------
 
 PLANTED = (
-    ("The arrows of the house go one way", "process/clock.py", "import cronguard.services.run"),
+    ("The arrows of the house go one way", "process/tree.py", "import cronguard.services.run"),
     ("Only the front door opens a store", "services/firing.py", "import cronguard.stores.dsn"),
     ("The domain is pure", "domain/period.py", "import os"),
+    ("The supervisor never runs a job", "services/results.py", "import cronguard.process.signals"),
     ("Drivers stay in the cellar", "services/judging.py", "import psycopg"),
     ("Only render draws tables", "cli/explain.py", "import rich"),
     ("Only the front door reads argv", "settings/parsers.py", "import typer"),
@@ -149,7 +152,10 @@ def _checked(dialect: str, column: str) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("column", "words"), [("state", State), ("outcome", Outcome), ("reason", SkipReason)])
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [("state", State), ("outcome", Outcome), ("reason", SkipReason), ("cause", Cause), ("verb", Verb)],
+)
 def test_the_schema_allows_exactly_the_words_of_the_domain(dialect: str, column: str, words: type[StrEnum]) -> None:
     assert _checked(dialect, column) == [str(word) for word in words]
 
@@ -161,6 +167,8 @@ def _asked_for(node: ast.AST) -> tuple[ast.expr, ...]:
             return (name,)
         case ast.Call(func=ast.Attribute(attr="_do" | "_all" | "_one"), args=[_, name, *_]):
             return (name.body, name.orelse) if isinstance(name, ast.IfExp) else (name,)
+        case ast.Call(func=ast.Attribute(attr="_asked"), args=[name, *_]):
+            return (name,)
         case ast.Assign(targets=[ast.Name(id="name")], value=ast.IfExp(body=one, orelse=other)):
             return one, other
         case ast.Tuple(elts=[name, ast.Constant(value=None) | ast.Name() | ast.Dict() | ast.Call()]):
@@ -183,19 +191,34 @@ ONLY_IN_SQLITE = {
     "any_table",  # a file may be somebody else's database; in Postgres the schema is ours by its name
     "beat_answer",  # SQLite 3.24 has no RETURNING: a beat asks twice
 }
-SHARED = (STORES / "writing.py", STORES / "script.py")
+
+
+def _store(dialect: str) -> list[Path]:
+    """The files that one store's code stands in."""
+    return sorted(STORES.glob(f"{dialect}*.py"))
+
+
+DERIVED = {"now", "last_success_at", "last_failure_at"}  # instants that a statement answers and no table has
+SHARED = (STORES / "overview_rows.py", STORES / "writing.py", STORES / "script.py")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_statement_that_is_asked_for_exists(dialect: str) -> None:
-    asked = {name for path in (STORES / f"{dialect}.py", *SHARED) for name in _statements_asked_for(path)}
+    asked = {name for path in (*_store(dialect), *SHARED) for name in _statements_asked_for(path)}
     assert len(asked) > 15
     assert asked - set(statements(dialect)) == set()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_statement_is_there_for_nobody(dialect: str) -> None:
-    assert set(statements(dialect)) - _strings(STORES / f"{dialect}.py", *SHARED) == set()
+    assert set(statements(dialect)) - _strings(*_store(dialect), *SHARED) == set()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_statement_is_called_like_another(dialect: str) -> None:
+    texts = [path.read_text() for path in STORES.glob(f"{dialect}*.sql")]
+    names = [name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.MULTILINE)]
+    assert sorted(names) == sorted(statements(dialect))
 
 
 def test_both_ledgers_call_a_statement_by_one_name() -> None:
@@ -209,7 +232,7 @@ def _columns(postgres_type: str) -> set[str]:
 
 
 def test_the_sqlite_ledger_reads_exactly_its_instants_as_instants_and_its_lengths_as_lengths() -> None:
-    assert INSTANTS - {"now"} == _columns("timestamptz")
+    assert _columns("timestamptz") == INSTANTS - DERIVED
     assert _columns("interval") == LENGTHS
 
 
@@ -227,7 +250,7 @@ def test_the_tables_of_both_ledgers_have_the_same_columns() -> None:
         }
     ledger.close()
     assert here == _postgres_tables()
-    assert instants == INSTANTS - {"now"}
+    assert instants == INSTANTS - DERIVED
 
 
 def _postgres_tables() -> dict[str, list[str]]:

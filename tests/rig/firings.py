@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from cronguard.clock import boottime
 from cronguard.domain.cadence import Cadence
 from cronguard.domain.calendar import CalendarAsked
 from cronguard.domain.claim import Granted, JobSpec, LeaseTerms, Skipped
@@ -17,7 +18,6 @@ from cronguard.domain.lifecycle import Ending
 from cronguard.domain.period import PeriodRequest
 from cronguard.domain.run import Holder, Outcome
 from cronguard.ports import Store
-from cronguard.process.clock import boottime
 from cronguard.services.firing import Firing
 from cronguard.services.ledger import Ledger
 from tests.rig.waiting import pause

@@ -125,10 +125,10 @@ class Result:
 def host_dies(guardian: int) -> None:
     """Guardian, worker and command at once, as when the power fails: nobody can tell the ledger."""
     everybody = descendants(guardian)
-    for pid in everybody:
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (guardian, *everybody):
-        os.kill(pid, signal.SIGKILL)
+    for signum, pids in ((signal.SIGSTOP, everybody), (signal.SIGKILL, [guardian, *everybody])):
+        for pid in pids:
+            with suppress(ProcessLookupError):  # a command's helpers come and go
+                os.kill(pid, signum)
 
 
 def wait_dead(pid: int, within: float = 10) -> None:

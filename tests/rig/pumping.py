@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cronguard.clock import boottime
 from cronguard.domain.run import Captured
-from cronguard.process.clock import boottime
 from cronguard.process.output import Output
 
 

@@ -63,6 +63,13 @@ class Terminal:
         self.seen = self.seen[found.end() :]
         return found
 
+    def stays_silent(self, for_seconds: float) -> bool:
+        """Whether not a byte is written to the screen for that long; what was is kept for the next `read`."""
+        if select.select([self._ours], [], [], for_seconds)[0]:
+            self.seen += self._receive()
+            return False
+        return True
+
     def do(self, line: str, within: float = 20.0) -> str:
         """Type a line, wait for the next prompt, and return what was shown between them."""
         self.type(line)

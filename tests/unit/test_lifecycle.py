@@ -36,7 +36,7 @@ def test_only_a_running_run_ends_and_only_success_may_come_late() -> None:
     endings = {Event.FAIL, Event.TIME_OUT, Event.RELEASE, Event.RECOVER, Event.GIVE_UP, Event.RETRY}
     assert {state for state, event in TRANSITIONS if event in endings} == {State.RUNNING}
     late = {state for state, event in TRANSITIONS if event is Event.SUCCEED} - {State.RUNNING}
-    assert late == {State.PENDING, State.DEAD}
+    assert late == {State.PENDING, State.DEAD, State.MISSED}
 
 
 def test_no_claim_without_a_rerun_leads_out_of_success_death_or_cancellation() -> None:
@@ -80,7 +80,7 @@ def test_finish_under_another_token_or_holder_is_lost(run: Run | None, ending: E
 def test_recovery_counts_the_dead_and_gives_up_when_they_are_spent(
     before: int, allowed: int, state: State, after: int
 ) -> None:
-    run, change = recover(replace(RUN, recoveries=before, recoveries_allowed=allowed), LEASE, NOW)
+    run, change = recover(replace(RUN, recoveries=before, recoveries_allowed=allowed), LEASE, Sight(NOW), "beta")
     assert (run.state, run.recoveries) == (state, after)
     assert (change.dropped, change.closed[0].outcome) == ((LEASE,), Outcome.LOST)
 

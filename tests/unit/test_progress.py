@@ -141,7 +141,7 @@ def test_progress_and_extension_outlive_the_lease() -> None:
     assert change.closed[0].note == "stopped; extended by 10m"
     _, change = fail_and_hold(HELD, Ending(Outcome.FAILED, exit_code=3), seen)
     assert (change.runs[0].progress, change.closed[0].note) == (SAID, None)  # the next try goes on with the same end
-    after, change = recover(run, replace(BARE, progress=SAID), NOW)
+    after, change = recover(run, replace(BARE, progress=SAID), Sight(NOW), "beta")
     assert after.progress == SAID
     assert (change.closed[0].note or "").endswith("; extended by 10m")
 

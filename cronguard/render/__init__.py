@@ -1,26 +1,24 @@
 """What people and programs see of the ledger: a table on a terminal, plain columns elsewhere, JSON when asked.
 
-The one module that loads rich, and only to draw a table on a terminal.
+Runs are here, whole keys in overview.py; both print by way of printing.py.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from cronguard.domain.run import Attempt, Progress, Record, Run, Skip, State
+from cronguard.domain.said import Intervention
 from cronguard.domain.text import format_duration, format_instant
 from cronguard.domain.transcript import texts_of, visible
+from cronguard.render.printing import GAP, NOTHING, length_of, print_json, print_pairs, print_table, print_text
 
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
 SKIP_COLUMNS = ("SKIPPED AT", "REASON", "HOST", "PID")
-GAP = "  "
-NOTHING = "-"
+SAID_COLUMNS = ("SAID AT", "VERB", "BY", "REASON")
 
 
 def show_history(records: Sequence[Record], *, as_json: bool) -> None:
@@ -43,72 +41,9 @@ def show_run(record: Record, *, as_json: bool) -> None:
     if record.skipped:
         print_text("\n")
         print_table(SKIP_COLUMNS, [_skip_row(skip) for skip in record.skipped])
-
-
-# --------------------------------------------------------------------------- ways of printing
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table where there is a terminal wide enough for it; else plain columns, since a cell cut in two is no use."""
-    lines = [[_escaped(cell) for cell in row] for row in (columns, *rows)]
-    width = _terminal_width()
-    if sum(_widths(lines)) + len(GAP) * (len(columns) - 1) <= width:
-        _draw(lines[0], lines[1:], width)
-    else:
-        _print_columns(lines)
-
-
-def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    _print_columns([[_escaped(cell) for cell in pair] for pair in pairs])
-
-
-def print_json(document: dict[str, Any]) -> None:
-    print_text(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
-
-
-def print_text(text: str) -> None:
-    """A closed stdout gets nothing."""
-    if sys.stdout is None:
-        return
-    sys.stdout.write(_escaped(text))
-    sys.stdout.flush()
-
-
-def _escaped(text: str) -> str:
-    """What stdout's encoding does not know is written as an escape."""
-    encoding = (sys.stdout and sys.stdout.encoding) or "ascii"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """One record a line, aligned, never cut off."""
-    widths = _widths(rows)
-    for row in rows:
-        print_text(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")  # letters of double width may yet need it
-    for row in rows:
-        table.add_row(*row)
-    Console(markup=False, highlight=False, emoji=False, width=width).print(table)
-
-
-def _terminal_width() -> int:
-    """In columns; 0 where there is no terminal, or it does not say."""
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError, AttributeError):
-        return 0
+    if record.said:
+        print_text("\n")
+        print_table(SAID_COLUMNS, [_said_row(said) for said in record.said])
 
 
 # --------------------------------------------------------------------------- a run as rows
@@ -145,6 +80,7 @@ def _run_pairs(record: Record) -> list[tuple[str, str]]:
         ("finished", _when(run.finished_at)),
         ("complete by", _complete_by(run)),
         *_progress_pairs(run.progress),
+        *([("claim by", _when(run.claim_by))] if run.claim_by else []),
         ("lease until", _when(record.lease_until)),
         (
             "holder" if record.lease_until else "ran on",
@@ -199,6 +135,10 @@ def _skip_row(skip: Skip) -> list[str]:
     return [_when(skip.seen_at), str(skip.reason), skip.host, str(skip.pid)]
 
 
+def _said_row(said: Intervention) -> list[str]:
+    return [_when(said.said_at), str(said.verb), said.said_by, said.reason or NOTHING]
+
+
 def _exit(ended: Run | Attempt) -> str:
     if ended.signal:
         return f"signal {ended.signal}"
@@ -210,14 +150,7 @@ def _when(instant: datetime | None) -> str:
 
 
 def _took(started_at: datetime | None, finished_at: datetime | None) -> str:
-    seconds = _seconds(started_at, finished_at)
-    if seconds is None or not (started_at and finished_at):
-        return NOTHING
-    return f"{seconds:.1f}s" if seconds < 10 else format_duration(_whole_seconds(finished_at - started_at))
-
-
-def _whole_seconds(length: Any) -> Any:
-    return type(length)(seconds=round(length.total_seconds()))
+    return length_of(finished_at - started_at if started_at and finished_at else None)
 
 
 def _seconds(started_at: datetime | None, finished_at: datetime | None) -> float | None:
@@ -243,6 +176,7 @@ def _run_document(record: Record) -> dict[str, Any]:
         "signal": run.signal,
         "complete_by": _instant(run.complete_by),
         "extended_seconds": run.extended_for.total_seconds(),
+        "claim_by": _instant(run.claim_by),
         **_progress_document(run.progress),
         "lease_until": _instant(record.lease_until),
         "failures": run.failures,
@@ -262,6 +196,7 @@ def _whole_document(record: Record) -> dict[str, Any]:
         "slot": _instant(run.slot),
         "attempts": [_attempt_document(attempt) for attempt in record.attempts],
         "skipped": [_skip_document(skip) for skip in record.skipped],
+        "said": [_said_document(said) for said in record.said],
     }
 
 
@@ -298,6 +233,16 @@ def _progress_document(progress: Progress | None) -> dict[str, Any]:
 
 def _skip_document(skip: Skip) -> dict[str, Any]:
     return {"seen_at": _instant(skip.seen_at), "reason": str(skip.reason), "host": skip.host, "pid": skip.pid}
+
+
+def _said_document(said: Intervention) -> dict[str, Any]:
+    return {
+        "said_at": _instant(said.said_at),
+        "verb": str(said.verb),
+        "period": said.period,
+        "said_by": said.said_by,
+        "reason": said.reason,
+    }
 
 
 def _holder(holding: Run | Attempt) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""A supervisor's findings in words: what was found, and the command that fits next."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import Any
+
+from cronguard.domain.recovery import Cause
+from cronguard.domain.run import Run
+from cronguard.domain.supervision import Finding, Found
+from cronguard.domain.text import format_instant
+from cronguard.services.supervise import Passed
+
+COLUMNS = ("FOUND", "KEY", "PERIOD", "WHAT", "NEXT")
+NOTHING = "-"
+
+
+def rows_of(passed: Passed) -> list[list[str]]:
+    return [
+        [str(found.found), found.key or NOTHING, found.period or NOTHING, what_of(found), next_of(found)]
+        for found in passed.findings
+    ]
+
+
+def document_of(passed: Passed, host: str, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "schema": "cronguard.supervise/1",
+        "host": host,
+        "at": format_instant(passed.at),
+        "dry_run": dry_run,
+        "observes": str(passed.observes) if passed.observes else None,
+        "needs_a_person": passed.needs_a_person,
+        "findings": [_document(finding) for finding in passed.findings],
+    }
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    run, request = finding.run, finding.request
+    return {
+        "found": str(finding.found),
+        "key": finding.key or None,
+        "period": finding.period or None,
+        "state": str(run.state) if run else None,
+        "cause": str(request.cause) if request else None,
+        "requested_at": format_instant(request.requested_at) if request else None,
+        "requested_by": request.requested_by if request else None,
+        "claim_by": format_instant(request.claim_by) if request else None,
+        "needs_a_person": finding.found.needs_a_person,
+        "what": what_of(finding),
+        "next": next_of(finding),
+    }
+
+
+# --------------------------------------------------------------------------- what was found
+
+
+def what_of(finding: Finding) -> str:
+    """One clause, without the key and the period, which stand before it."""
+    run = finding.run
+    if run is None:
+        return f"{finding.detail} leases are over at once" if finding.found is Found.MASS_EXPIRY else finding.detail
+    match finding.found:
+        case Found.UNCLAIMED:
+            return f"recovery was requested{_since(finding)}, and nobody came"
+        case Found.MISSED:
+            return f"expected {_when(run.slot)}, and nobody ran it"
+        case Found.DEAD:
+            return f"its holders died, the last on {_host(run)}; its recoveries ({run.recoveries_allowed}) are spent"
+        case Found.OVERDUE:
+            return f"past its complete-by of {_when(run.complete_by)}; {_host(run)} is asked to stop it"
+        case Found.RECOVERY:
+            return f"{_why(finding)}; somebody should run it by {_when(run.claim_by)}"
+    return f"{_ended(run)} on {_host(run)}, and has no attempt left"
+
+
+def _since(finding: Finding) -> str:
+    return f" at {_when(finding.request.requested_at)}" if finding.request else ""
+
+
+def _why(finding: Finding) -> str:
+    run, request = finding.run, finding.request
+    if run is None or request is None:
+        return ""
+    return {
+        Cause.LEASE_OVER: f"its holder on {_host(run)} was not heard of for a lease",
+        Cause.CUT_SHORT: f"it was cut short on {_host(run)}",
+        Cause.STOPPED: f"it was told to stop on {_host(run)}",
+        Cause.FAILED: f"{_ended(run)} on {_host(run)}, and has attempts left",
+        Cause.TIMED_OUT: f"it ran out of time on {_host(run)}, and has attempts left",
+    }[request.cause]
+
+
+def _ended(run: Run) -> str:
+    code = f"signal {run.signal}" if run.signal else f"exit {run.exit_code}"
+    return f"it ended with {code}" if run.state != "timed_out" else "it ran out of time"
+
+
+def _host(run: Run) -> str:
+    return run.holder.host if run.holder else "an unknown host"
+
+
+def _when(instant: Any) -> str:
+    return format_instant(instant.replace(microsecond=0)) if instant else NOTHING
+
+
+# --------------------------------------------------------------------------- what to type
+
+
+def next_of(finding: Finding) -> str:
+    key, period = quote(finding.key), quote(finding.period)
+    match finding.found:
+        case Found.RECOVERY | Found.UNCLAIMED | Found.MISSED:
+            return f"cronguard run --key {key} --period {period} -- CMD"
+        case Found.DEAD | Found.FAILED | Found.TIMED_OUT | Found.OVERDUE:
+            return f"cronguard show {key} {period}"
+        case Found.TROUBLE if finding.key:
+            return f"cronguard show {' '.join(filter(None, (key, finding.period and period)))}"
+    return "cronguard history"
