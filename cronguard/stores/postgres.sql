@@ -58,11 +58,12 @@ select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
   from cronguard.lease where key = %(key)s
 
 -- name: read_runs
--- The period asked for, and the periods that somebody has a lease of.
+-- The period asked for, and the periods that somebody has a lease of: one list, for with an `or` between the two
+-- all runs of the key would be read.
 select r.*
   from cronguard.run r
  where r.key = %(key)s
-   and (r.period = %(period)s or r.period in (select l.period from cronguard.lease l where l.key = %(key)s))
+   and r.period in (select %(period)s::text union select l.period from cronguard.lease l where l.key = %(key)s)
 
 -- name: backlog
 -- What may wait to be run, oldest first; which of it does is not decided here.

@@ -38,8 +38,9 @@ delete from cronguard.recovery where key = %(key)s and period = %(period)s
 delete from cronguard.run where key = %(key)s and period = %(period)s
 
 -- name: skips_after
+-- A value of one row, not `exists`: for that, all runs might be read into a hash.
 select s.id, s.seen_at,
-       exists (select from cronguard.run r where r.key = s.key and r.period = s.period) as has_run
+       (select true from cronguard.run r where r.key = s.key and r.period = s.period) is not null as has_run
   from cronguard.skip s
  where s.id > %(after)s
  order by s.id

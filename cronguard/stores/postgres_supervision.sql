@@ -48,10 +48,12 @@ select host, started_at, finished_at, mass_expiry_at from cronguard.supervisor o
 select key from cronguard.job where key = %(key)s for update skip locked
 
 -- name: read_runs_of
+-- One list, as in read_runs.
 select r.*
   from cronguard.run r
  where r.key = %(key)s
-   and (r.period = any(%(periods)s) or r.period in (select l.period from cronguard.lease l where l.key = %(key)s))
+   and r.period in (select unnest(%(periods)s::text[])
+                    union select l.period from cronguard.lease l where l.key = %(key)s)
 
 -- name: read_requests_of
 select * from cronguard.recovery
@@ -68,12 +70,13 @@ delete from cronguard.supervisor
  where finished_at < coalesce(%(now)s::timestamptz, clock_timestamp()) - %(kept_for)s::interval
 
 -- name: metrics_keys
--- The last success is looked for among many more runs than are counted, but not in all there are.
+-- From the newest back to the first success: among many more runs than are counted, but not in all there are.
 select j.key, j.last_started_at, j.paused_at, j.expected_by,
-       (select max(n.finished_at)
-          from (select r.state, r.finished_at from cronguard.run r where r.key = j.key
+       (select n.finished_at
+          from (select r.state, r.finished_at, coalesce(r.started_at, r.finished_at) as seen_at
+                  from cronguard.run r where r.key = j.key
                  order by coalesce(r.started_at, r.finished_at) desc nulls last limit 100 * %(runs)s) n
-         where n.state = 'succeeded') as finished_at
+         where n.state = 'succeeded' order by n.seen_at desc nulls last limit 1) as finished_at
   from cronguard.job j
  where %(keys)s::text is null or j.key like %(keys)s
  order by j.key
@@ -95,11 +98,12 @@ select j.key, n.state, count(*) as count
  group by j.key, n.state
 
 -- name: metrics_skips
+-- `offset 0`: run by run, by index; as a join, all skips there are might be read.
 select j.key, s.reason, count(*) as count
   from cronguard.job j
  cross join lateral (select r.period from cronguard.run r where r.key = j.key
                       order by coalesce(r.started_at, r.finished_at) desc nulls last limit %(runs)s) n
-  join cronguard.skip s on s.key = j.key and s.period = n.period
+ cross join lateral (select k.reason from cronguard.skip k where k.key = j.key and k.period = n.period offset 0) s
  where %(keys)s::text is null or j.key like %(keys)s
  group by j.key, s.reason
 

@@ -46,11 +46,12 @@ select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
   from lease where key = :key
 
 -- name: read_runs
--- The period asked for, and the periods that somebody has a lease of.
+-- The period asked for, and the periods that somebody has a lease of: one list, for with an `or` between the two
+-- all runs of the key would be read.
 select r.*
   from run r
  where r.key = :key
-   and (r.period = :period or r.period in (select l.period from lease l where l.key = :key))
+   and r.period in (select :period union select l.period from lease l where l.key = :key)
 
 -- name: backlog
 -- What may wait to be run, oldest first; which of it does is not decided here.
@@ -59,7 +60,7 @@ select r.*
  where r.key = :key and r.state in ('pending', 'running', 'missed')
    and (:missed or r.state <> 'missed')
    and (:within is null or coalesce(r.period_end, r.started_at) >= :now - :within)
- order by r.period_start is not null, r.period_start, r.period
+ order by r.period_start, r.period
  limit 1000
 
 -- name: recorded
