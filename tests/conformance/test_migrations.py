@@ -152,6 +152,42 @@ def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, 
         connection.execute("drop owned by ops_role; drop role ops_role")
 
 
+# Who keeps leases is given these rights to these tables by the migration that makes them.
+GRANTED_BY = {
+    4: {"recovery": "SELECT INSERT UPDATE", "supervisor": "SELECT INSERT UPDATE DELETE"},
+    5: {"intervention": "SELECT INSERT"},
+}
+
+
+@pytest.mark.parametrize("granted_at", [3, 4])
+def test_role_that_kept_leases_before_an_upgrade_keeps_them_after_it(database: Database, granted_at: int) -> None:
+    """Nobody grants anything anew: its beats are answered, its recoveries requested, all the same."""
+    role = 'ops "of old"'
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
+        connection.execute('create role "ops ""of old""" login')
+        connection.execute(statements("postgres")["create_schema"].encode())
+        for version, script in migrations("postgres"):
+            if version <= granted_at:
+                connection.execute(script.encode())
+                connection.execute(statements("postgres")["record_migration"].encode(),
+                                   {"version": version, "min_reader": 1})  # fmt: skip
+        connection.execute(
+            'grant usage on schema cronguard to "ops ""of old""";'
+            'grant select on all tables in schema cronguard to "ops ""of old""";'
+            'grant insert, update, delete on cronguard.lease to "ops ""of old"""'
+        )
+    open_store(parse_dsn(database.superuser_dsn)).migrate()
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
+        rows = connection.execute(
+            "select table_name, privilege_type from information_schema.role_table_grants where grantee = %s", [role]
+        ).fetchall()
+        connection.execute('drop owned by "ops ""of old"""; drop role "ops ""of old"""')
+    given = {table: rights for at, tables in GRANTED_BY.items() if at > granted_at for table, rights in tables.items()}
+    assert {table: {right for of, right in rows if of == table} for table in given} == {
+        table: set(rights.split()) for table, rights in given.items()
+    }
+
+
 def test_every_version_says_who_may_still_write() -> None:
     for dialect in ("postgres", "sqlite"):
         versions = [version for version, _ in migrations(dialect)]

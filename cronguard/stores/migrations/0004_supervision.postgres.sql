@@ -45,3 +45,17 @@ create table cronguard.supervisor (
   finished_at    timestamptz not null,
   mass_expiry_at timestamptz -- since when most leases are over at once; null: they are not
 );
+
+-- Who keeps leases may request a recovery, and supervise. Granted here: nobody has to think of it at an upgrade.
+do $$
+declare found record;
+begin
+  for found in
+    select distinct a.grantee::regrole::text as role
+      from pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+     where c.oid = 'cronguard.lease'::regclass and a.privilege_type = 'UPDATE' and a.grantee not in (0, c.relowner)
+  loop
+    execute 'grant select, insert, update on cronguard.recovery to ' || found.role;
+    execute 'grant select, insert, update, delete on cronguard.supervisor to ' || found.role;
+  end loop;
+end $$;

@@ -3,7 +3,9 @@ alter table cronguard.lease
   add column advisory_lock bigint; -- null: the claim alone
 
 -- Whether nobody has this lock: then the session of its holder is gone. Seen from any session, and without taking it.
-create function cronguard.lock_is_free(number bigint) returns boolean language sql stable as $$
+-- Anybody may ask: it says nothing that pg_locks does not.
+create function cronguard.lock_is_free(number bigint) returns boolean
+    language sql stable set search_path = pg_catalog, pg_temp as $$
   select not exists (
     select from pg_catalog.pg_locks k
      where k.locktype = 'advisory' and k.granted and k.objsubid = 1
