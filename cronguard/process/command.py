@@ -125,8 +125,8 @@ class _Supervision:
         survivors: list[int] = []
         while not self._is_over() and not survivors:
             self._trust.supervised_at = boottime()
-            self._take_signals()
             self._mind_the_lease()
+            self._take_signals()
             self._mind_the_clock()
             self._mind_the_stragglers()
             if boottime() >= self._kill_at:
@@ -148,6 +148,11 @@ class _Supervision:
         """Not while --stragglers wait has us wait for the rest of it."""
         return self._ended_at != NEVER and self._limits.stragglers is not Stragglers.WAIT
 
+    @property
+    def _grace(self) -> float:
+        """Seconds between a request and the kill. Who is frozen cannot hear one, and may not move to answer it."""
+        return 0.0 if self._frozen else self._limits.grace
+
     # ----------------------------------------------------------------------- what happens
 
     def _take_signals(self) -> None:
@@ -167,7 +172,7 @@ class _Supervision:
         """Passed on each time; the first starts the grace, the third ends it."""
         self._stop_signals.append(signum)
         if len(self._stop_signals) == 1:
-            self._stop(Stopped.SIGNAL, signum, kill_at=boottime() + self._limits.grace)
+            self._stop(Stopped.SIGNAL, signum, kill_at=boottime() + self._grace)
         else:
             self._send(signum)
         if len(self._stop_signals) >= FORCED_BY:
@@ -179,7 +184,7 @@ class _Supervision:
         if trust.lost:
             self._stop(Stopped.LOST, signal.SIGKILL, kill_at=0)
         if trust.stop_requested:
-            self._stop(Stopped.ASKED, signal.SIGTERM, kill_at=now + self._limits.grace)
+            self._stop(Stopped.ASKED, signal.SIGTERM, kill_at=now + self._grace)
         if self._limits.on_silence is OnSilence.FREEZE:
             self._freeze_while(now >= trust.until)
         elif self._limits.on_silence is OnSilence.KILL and self._ends_before_its_run(now):
@@ -193,10 +198,9 @@ class _Supervision:
     def _mind_the_clock(self) -> None:
         now, stall_after = boottime(), self._limits.stall_after
         if now >= self._trust.complete_at:
-            grace = 0.0 if self._frozen else self._limits.grace  # who is frozen cannot hear a request
-            self._stop(Stopped.DEADLINE, signal.SIGTERM, kill_at=self._trust.complete_at + grace)
+            self._stop(Stopped.DEADLINE, signal.SIGTERM, kill_at=self._trust.complete_at + self._grace)
         if stall_after and now >= self._last_sign_at() + stall_after.total_seconds():
-            self._stop(Stopped.STALLED, signal.SIGTERM, kill_at=now + self._limits.grace)
+            self._stop(Stopped.STALLED, signal.SIGTERM, kill_at=now + self._grace)
 
     def _last_sign_at(self) -> float:
         """Output, or a word by `cronguard beat`; a command that is not let move cannot give one."""
@@ -212,7 +216,7 @@ class _Supervision:
         overdue = boottime() >= self._ended_at + STRAGGLERS_GET
         if overdue and self._limits.stragglers is not Stragglers.WAIT and self._kill_at == NEVER:
             self._send(signal.SIGTERM)
-            self._kill_at = boottime() + self._limits.grace
+            self._kill_at = boottime() + self._grace
 
     # ----------------------------------------------------------------------- what is done
 
@@ -230,17 +234,20 @@ class _Supervision:
 
     def _send(self, signum: int) -> None:
         """To the command's group, or, at a terminal, where the group is ours too, to everybody below us; who is
-        stopped hears it only when it goes on."""
+        stopped hears it only when it goes on. Nobody is thawed for it while the lease may be another's."""
+        if self._frozen:
+            return
         polite = self._tree.signal_group if self._worker.foreground is None else self._tree.signal_all
         for number in (signum, signal.SIGCONT):
             (polite if self._ended_at == NEVER else self._tree.signal_all)(number)
 
     def _freeze_while(self, untrusted: bool) -> None:
-        if untrusted and not self._frozen:
+        """Again at each look: somebody else, such as a shell's `fg`, may have continued it."""
+        if untrusted:
             self._frozen = True
             self._tree.freeze()
             self._worker.link.kill_at = NEVER  # frozen is as good as dead; the guardian need not kill
-        elif self._frozen and not untrusted:
+        elif self._frozen:
             self._frozen = False
             self._trust.on_news()  # arms the guardian's timer again
             if not self._suspended:

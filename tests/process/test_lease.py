@@ -161,3 +161,30 @@ def test_row_25_worker_that_is_frozen_for_a_moment_keeps_its_run(sqlite_guard: G
     kill(job.worker, signum=signal.SIGCONT)
     (sqlite_guard.folder / "go").touch()
     assert job.code() == 0
+
+
+@pytest.mark.parametrize("how", ["told to stop", "complete-by"])
+def test_row_21_frozen_command_does_not_move_to_be_stopped(through_proxy: Way, how: str) -> None:
+    """The lease may be somebody else's by then: it is killed where it stands, and hears nothing."""
+    guard, way = through_proxy
+    options = ("--complete-by", "8s") if how == "complete-by" else ()
+    job = start(guard, TICKING, *SHORT_LEASE, *options, before="trap 'echo heard >> heard; exit 0' TERM")
+    way.black_hole()
+    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    ticks = len(guard.lines("ticks"))
+    if how == "told to stop":
+        kill(job.guardian, signum=signal.SIGTERM)
+    wait_until(lambda: not alive(job.command), 8, every=0.01, saying="the command is dead")
+    assert (len(guard.lines("ticks")), guard.lines("heard")) == (ticks, [])
+    way.restore()
+    assert job.code() == (143 if how == "told to stop" else 124)
+
+
+def test_row_21_frozen_command_that_somebody_continues_is_frozen_again(through_proxy: Way) -> None:
+    guard, way = through_proxy
+    job = start(guard, TICKING, *SHORT_LEASE)
+    way.black_hole()
+    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    kill(job.command, signum=signal.SIGCONT)
+    wait_until(lambda: stopped(job.command), 2, saying="it is frozen again")
+    assert stands_still(guard.folder / "ticks", 0.3)
