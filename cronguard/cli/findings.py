@@ -9,10 +9,10 @@ from cronguard.domain.recovery import Cause
 from cronguard.domain.run import Run
 from cronguard.domain.supervision import Finding, Found
 from cronguard.domain.text import format_instant
+from cronguard.render.printing import NOTHING
 from cronguard.services.supervise import Passed
 
 COLUMNS = ("FOUND", "KEY", "PERIOD", "WHAT", "NEXT")
-NOTHING = "-"
 
 
 def rows_of(passed: Passed) -> list[list[str]]:

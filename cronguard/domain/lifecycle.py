@@ -30,7 +30,7 @@ from enum import StrEnum
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
-from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, SkipReason, State
+from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, State
 from cronguard.domain.text import format_duration
 
 
@@ -90,11 +90,6 @@ TRANSITIONS: dict[tuple[State | None, Event], State] = {
     (State.DEAD, Event.CANCEL): State.CANCELLED,
     (State.MISSED, Event.CANCEL): State.CANCELLED,
 }
-
-# The two refusals that make up nearly all skips. A store notes them while it looks,
-# so that a losing firing costs one round trip; `decide` comes to the same answer.
-FOREGONE_IF_SUCCEEDED = SkipReason.ALREADY_SUCCEEDED
-FOREGONE_IF_HELD = SkipReason.HELD
 
 EVENT_OF: dict[Outcome, Event] = {
     Outcome.SUCCEEDED: Event.SUCCEED,

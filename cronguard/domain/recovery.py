@@ -41,10 +41,6 @@ class Recovery:
     taken_at: datetime | None = None
     missed_at: datetime | None = None
 
-    @property
-    def is_open(self) -> bool:
-        return self.taken_at is None and self.missed_at is None
-
 
 def claim_within_of(cadence: Cadence) -> timedelta:
     """How soon somebody should come, where the key does not say: an hour, or half a cadence where that is less."""

@@ -31,7 +31,6 @@ from cronguard.process.terminal import has_hung_up
 from cronguard.process.tree import Tree
 
 STRAGGLERS_GET = 5.0  # seconds to end by themselves after the command has
-UNKILLABLE_AFTER = 10.0  # seconds of SIGKILL after which a process is taken for one that cannot be killed
 DRAIN_FOR = 2.0  # seconds for what is still in the pipes once nobody is left to write
 FORCED_BY = 3  # how many requests to stop it takes to stop asking
 
@@ -98,7 +97,7 @@ def supervise(stub: Stub, output: Output, limits: Limits, worker: Worker) -> End
     failed = stub.start()
     tree = Tree(stub.pid)
     if failed:
-        tree.kill(within=UNKILLABLE_AFTER)
+        tree.kill()
         output.finish(DRAIN_FOR)
         return Ended(start_errno=failed)
     return _Supervision(tree, output, limits, worker).to_the_end()
@@ -130,7 +129,7 @@ class _Supervision:
             self._mind_the_clock()
             self._mind_the_stragglers()
             if boottime() >= self._kill_at:
-                survivors = self._tree.kill(within=UNKILLABLE_AFTER)
+                survivors = self._tree.kill()
             else:
                 self._worker.signals.wait(self._next_look())
             self._tree.reap()

@@ -26,7 +26,6 @@ from cronguard.process.tree import Tree
 
 SENT_BY_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)
 FORWARDED = (*STOP, *PASS_ON, *SUSPEND)
-UNKILLABLE_AFTER = 10.0  # seconds of SIGKILL after which a process is taken for one that cannot be killed
 BURIAL_WITHIN = 20.0  # seconds to tell the ledger of a dead worker
 
 
@@ -112,7 +111,7 @@ class _Guardian:
             self._after_a_death(tree, bury)
             os._exit(LEASE_LOST)
         if not self._link.left_running:
-            tree.kill(within=UNKILLABLE_AFTER)
+            tree.kill()
         if self._link.died_of and code == SIGNALLED + self._link.died_of:
             _die_of(self._link.died_of)
         os._exit(code)
@@ -137,7 +136,7 @@ class _Guardian:
 
     def _after_a_death(self, tree: Tree, bury: Callable[[bytes], None]) -> None:
         """Nobody renews the lease any more: what is left must not live into somebody else's."""
-        tree.kill(within=UNKILLABLE_AFTER)
+        tree.kill()
         held = self._link.holding
         if tree.gone and held:
             _in_a_process_of_its_own(lambda: bury(held))

@@ -17,6 +17,7 @@ from pathlib import Path
 from cronguard.clock import boottime
 
 LOOK_AGAIN = 0.0005  # seconds between two rounds of killing: orphans come up to us level by level
+UNKILLABLE_AFTER = 10.0  # seconds of SIGKILL after which a process is taken for one that cannot be killed
 STOPPED = frozenset("TtZX")  # the kernel's letters for a process that does nothing by itself
 
 
@@ -56,7 +57,7 @@ class Tree:
         for pid in descendants():
             _send(os.kill, pid, signum)
 
-    def kill(self, within: float) -> list[int]:
+    def kill(self, within: float = UNKILLABLE_AFTER) -> list[int]:
         """SIGKILL until nobody is left; the pids that outlive it: another user's, or in the kernel."""
         until = boottime() + within
         while not self.gone and boottime() < until:

@@ -196,6 +196,7 @@ class _Holding:
         self._reported = ended
         if self._order.quiet and exit_code_of(ended):
             self._output.print_held_back()
+        self._output = Output(capture=0, quiet=False)  # a try that is refused its start has none to print
         if ended.start_errno is not None:
             self._tell.not_started(self._order.argv[0], ended)
         elif ended.stopped:

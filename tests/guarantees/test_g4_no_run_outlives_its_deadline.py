@@ -1,4 +1,4 @@
-"""G4: no run outlives its complete-by, whatever it does about being asked to stop."""
+"""G4: no run outlives its complete-by, whatever it does about being asked to stop; and nothing of it its guard."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import time
 import pytest
 
 from tests.rig.guard import Guard, wait_dead
+from tests.rig.supervised import kill, nobody_left, parent_of, wait_until_ended
+from tests.rig.waiting import wait_until
+from tests.rig.zoo import Zoo
 
 IGNORES = "trap '' TERM HUP INT; "
 SCRIPTS = {
@@ -25,3 +28,15 @@ def test_nobody_in_the_commands_group_is_alive_after_complete_by_and_grace(guard
     assert 1 <= time.monotonic() - begun < 15
     wait_dead(int(guard.lines("pids")[0]))
     assert guard.show("job")["state"] == "timed_out"
+
+
+@pytest.mark.parametrize("killed", ["guardian", "worker"])
+def test_nothing_of_a_run_outlives_its_guard(guard: Guard, killed: str) -> None:
+    """kill -9 of either process: all are dead within a second, daemons too, and the ledger says that it was cut short."""
+    zoo = Zoo(guard.folder / "zoo")
+    process = guard.start("run", "--key", "job", "--", *zoo.command())
+    wait_until(zoo.is_complete, 20, saying="all nine are there")
+    worker = parent_of(zoo.pids()["leader"])
+    kill(process.pid if killed == "guardian" else worker)
+    nobody_left(guard.folder / "nobody", *zoo.pids().values(), within=1)
+    assert wait_until_ended(guard, 10) == ("pending", "lost")
