@@ -32,7 +32,7 @@ def test_nobody_in_the_commands_group_is_alive_after_complete_by_and_grace(guard
 
 @pytest.mark.parametrize("killed", ["guardian", "worker"])
 def test_nothing_of_a_run_outlives_its_guard(guard: Guard, killed: str) -> None:
-    """kill -9 of either process: all are dead within a second, daemons too, and the ledger says that it was cut short."""
+    """kill -9 of either: all are dead within a second, daemons too, and the ledger says that it was cut short."""
     zoo = Zoo(guard.folder / "zoo")
     process = guard.start("run", "--key", "job", "--", *zoo.command())
     wait_until(zoo.is_complete, 20, saying="all nine are there")
