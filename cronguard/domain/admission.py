@@ -11,7 +11,7 @@ from datetime import datetime
 
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.expectation import Expectation, expecting
-from cronguard.domain.lifecycle import TRANSITIONS, Event, next_token, recover
+from cronguard.domain.lifecycle import TRANSITIONS, Event, lease_of, next_token, recover
 from cronguard.domain.period import PeriodSource
 from cronguard.domain.recovery import claim_within_of
 from cronguard.domain.run import NOT_AT_ALL, Attempt, Change, Exclusive, Job, Lease, Run, Sight, SkipReason, State
@@ -59,13 +59,10 @@ def _recover_stale(claim: Claim, sight: Sight) -> tuple[Sight, Change]:
 
 
 def _missing_lease(claim: Claim, sight: Sight) -> list[Lease]:
-    """A run that reads running although its lease's row is gone (somebody's hand): as good as lapsed."""
+    """A run that reads running although its lease's row is gone."""
     run = sight.run(claim.period)
-    if run is None or run.holder is None or run.state is not State.RUNNING:
-        return []
-    if any(lease.token == run.token for lease in sight.leases):
-        return []
-    return [Lease(run.key, run.lane, run.period, run.token, run.holder, run.started_at or sight.now)]
+    lease = lease_of(run, sight) if run and run.state is State.RUNNING else None
+    return [lease] if lease and lease not in sight.leases else []
 
 
 def _excludes(claim: Claim, lease: Lease) -> bool:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cronguard.domain.calendar import CalendarAsked, calendar_of
 from cronguard.domain.expectation import expected_from
-from cronguard.domain.lifecycle import TRANSITIONS, Event, recover
+from cronguard.domain.lifecycle import TRANSITIONS, Event, lease_of, recover
 from cronguard.domain.period import PeriodSource, period_named
 from cronguard.domain.recovery import CLAIM_WITHIN
 from cronguard.domain.run import Change, Job, Lease, Run, Sight, State
@@ -111,11 +111,9 @@ def _live_lease(run: Run, sight: Sight) -> Lease | None:
 
 
 def _recovered(run: Run, sight: Sight, by: str) -> tuple[Run, Change]:
-    """The run as it is when its lapsed lease is settled; a lease whose row is gone is as good as lapsed."""
-    if run.state is not State.RUNNING or run.holder is None:
-        return run, Change()
-    gone = Lease(run.key, run.lane, run.period, run.token, run.holder, run.started_at or sight.now)
-    return recover(run, next((lease for lease in sight.leases if lease.token == run.token), gone), sight, by)
+    """The run as it is when its lapsed lease is settled."""
+    lease = lease_of(run, sight) if run.state is State.RUNNING else None
+    return recover(run, lease, sight, by) if lease else (run, Change())
 
 
 def _unborn(wish: Wish, job: Job) -> Run:

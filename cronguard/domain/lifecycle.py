@@ -107,6 +107,14 @@ def next_token(last: int, now: datetime) -> int:
     return max(last + 1, int(now.timestamp() * 1000))
 
 
+def lease_of(run: Run, sight: Sight) -> Lease | None:
+    """The lease of a run that is running; one as good as lapsed where its row is gone (somebody's hand)."""
+    lease = next((lease for lease in sight.leases if lease.token == run.token), None)
+    if lease or run.holder is None:
+        return lease
+    return Lease(run.key, run.lane, run.period, run.token, run.holder, run.started_at or sight.now)
+
+
 def recover(run: Run, lease: Lease, sight: Sight, by: str, cause: Cause = Cause.LEASE_OVER) -> tuple[Run, Change]:
     """The holder died: ask for somebody else, or give up when the recoveries are spent. `by` is the host that asks."""
     over = "lease over at " + lease.lease_until.isoformat(timespec="seconds")

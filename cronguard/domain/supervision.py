@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from cronguard.domain.expectation import LOOKED_BACK, Expectation, expectation_of
-from cronguard.domain.lifecycle import TRANSITIONS, Event, asked_for, recover
+from cronguard.domain.lifecycle import TRANSITIONS, Event, asked_for, lease_of, recover
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
 from cronguard.domain.run import Change, Job, Lease, Run, Sight, State
 
@@ -112,7 +112,7 @@ def _is_stray(lease: Lease, run: Run | None, now: datetime) -> bool:
 
 def _running(run: Run, sight: Sight, host: str) -> tuple[Finding | None, Change]:
     """A lease that is live is never taken: its holder is asked."""
-    lease = next((lease for lease in sight.leases if lease.token == run.token), None) or _missing(run, sight)
+    lease = lease_of(run, sight)
     if lease is None:
         return None, Change()
     if lease.lapsed(sight.now):
@@ -121,13 +121,6 @@ def _running(run: Run, sight: Sight, host: str) -> tuple[Finding | None, Change]
         asked = replace(lease, stop_requested=STOP_REASON)
         return Finding(Found.OVERDUE, run.key, run.period, run), Change(updated=(asked,))
     return None, Change()
-
-
-def _missing(run: Run, sight: Sight) -> Lease | None:
-    """The lease's row is gone (somebody's hand): as good as lapsed."""
-    if run.holder is None:
-        return None
-    return Lease(run.key, run.lane, run.period, run.token, run.holder, run.started_at or sight.now)
 
 
 def _recovered(after: Run, change: Change, sight: Sight) -> tuple[Finding, Change]:
