@@ -75,10 +75,10 @@ def main(report: int, asked: dict[str, Any]) -> None:
     output = Output(asked["capture"], asked["quiet"])
     handed_on = [output.stdout is None, output.stderr is None]
     status = _run(asked["command"], output) if asked["command"] else 0
-    silent = boottime() - output.last_at
     finishing = boottime()
     captured = output.finish(asked["within"])
     took = boottime() - finishing
+    silent = finishing - output.last_at  # asked for when the last byte has been seen for certain
     if asked.get("print"):
         output.print_held_back()
     known = {"pumped": output.pumped, "seen": output.seen, "took": took, "silent": silent, "handed_on": handed_on}
