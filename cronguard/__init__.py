@@ -3,6 +3,7 @@
 The house, room by room:
 
     cli/        FRONT DOOR    argv -> settings -> one service call -> exit code
+    api.py      SIDE DOOR     the same services, for jobs in Python: `from cronguard import current_run`
     settings/                 every knob once; the only reader of the environment
     render/                   what people and programs see; printing.py, the only import of rich
     services/   THE HALL      one use case a file, each a straight line
@@ -16,7 +17,8 @@ The house, room by room:
 
 Which way the arrows go:
 
-    cli -> render | settings | services -> process | stores (cli only) -> ports -> domain -> errors | streams | clock
+    cli | api -> render | settings | services -> process | stores (doors only) -> ports -> domain
+        -> errors | streams | clock
 
 What is never done:
 
@@ -33,3 +35,21 @@ services/run.py; the rules it obeys, in domain/admission.py and domain/lifecycle
 The walk of `cronguard supervise`: survey -> brake -> page by page: judge, commit,
 tell. services/supervise.py; its rules, in domain/supervision.py and domain/expectation.py.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cronguard.api import Claim, CurrentRun, current_run
+
+__all__ = ["Claim", "CurrentRun", "current_run"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is asked for: every start of the program imports this page, and needs none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cronguard import api  # noqa: PLC0415
+
+    return getattr(api, name)

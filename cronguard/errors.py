@@ -38,6 +38,10 @@ class BadInput(CronguardError):
     """An option, a variable, a configuration line or an argument makes no sense: nothing was started."""
 
 
+class StepsChanged(CronguardError):
+    """The run was begun by another list of steps than the one there is now: nothing was started."""
+
+
 class LedgerUnavailable(CronguardError):
     """The ledger did not answer; asking again later may help (refused, cut, starting up, full, deadlock)."""
 
@@ -52,6 +56,12 @@ class LedgerRefused(CronguardError):
 
 class SchemaMismatch(CronguardError):
     """The ledger has no schema yet, or one that this version may not write."""
+
+
+class RunLost(CronguardError):
+    """The run that speaks is over, or another host has taken it over: what it does must not count any more."""
+
+    exit_code = LEASE_LOST
 
 
 class Interrupted(CronguardError):

@@ -15,10 +15,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from cronguard.domain.run import Change, Job, Lease, Record, Sight, Skip, SkipReason
+from cronguard.domain.step import Step
 
 if TYPE_CHECKING:  # a run asks for none of these
+    from cronguard.domain.effect import Effect, EffectState
     from cronguard.domain.metrics import Metrics
     from cronguard.domain.overview import Glance
+    from cronguard.domain.progress import Inside
     from cronguard.domain.pruning import Aged, Keep, Pruning
     from cronguard.domain.stats import Counts
     from cronguard.domain.supervision import Supervisor, Survey
@@ -141,7 +144,14 @@ class Holds(Protocol):
         """The means to take one; raises CronguardError, naming the reason, where it could not be relied on."""
 
 
-class Store(Backlog, Holds, Overview, Forgetful, Protocol):
+class Steps(Protocol):
+    """The named parts of runs. They change by the page of their key, as all that belongs to it."""
+
+    def steps_of(self, key: str, period: str) -> Sequence[Step]:
+        """The steps of one run in their order, with what is remembered of their output."""
+
+
+class Store(Backlog, Holds, Overview, Forgetful, Steps, Protocol):
     """A ledger."""
 
     @property
@@ -179,7 +189,53 @@ class Store(Backlog, Holds, Overview, Forgetful, Protocol):
         """Let go of whatever is open."""
 
 
-class SupervisedStore(Store, Protocol):
+class EffectPage(Protocol):
+    """Some effects, open to be changed; what is written is committed when it closes, all of it or nothing."""
+
+    @property
+    def now(self) -> datetime:
+        """The ledger's clock when the page was opened."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the run that asks is live under its token, and so until the page closes; true where no run asks."""
+
+    def add(self, claimed: Effect, subjects: Sequence[str]) -> dict[str, str]:
+        """Claim those subjects that have no effect yet, like this one; the effect's new token by subject."""
+
+    def claimable(self, claimed: Effect, subjects: Sequence[str]) -> Sequence[Effect]:
+        """Those that are there already and might be claimed, locked: candidates only, the rest is not read."""
+
+    def find(self, kind: str, period: str, subjects: Sequence[str]) -> Sequence[Effect]:
+        """Those that are there, locked."""
+
+    def overdue(self, kind: str | None, limit: int) -> Sequence[Effect]:
+        """Those whose send-by may have passed, locked; what others have locked is left to them."""
+
+    def unreported(self, limit: int) -> Sequence[Effect]:
+        """Those that became unknown and that no supervisor has told of, locked likewise."""
+
+    def change(self, effects: Sequence[Effect]) -> None:
+        """Write them as they are here; they were locked before."""
+
+
+class EffectStore(Store, Protocol):
+    """A ledger as whoever acts on the outside asks of it."""
+
+    def effects(self, inside: Inside | None = None) -> AbstractContextManager[EffectPage]:
+        """Open a page; the run that asks is held as it is until the page closes."""
+
+    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
+        """Effects of one kind by a plain read, the latest periods first."""
+
+    def has_kind(self, kind: str) -> bool:
+        """Whether anything of this kind was ever claimed."""
+
+    def abandoned_effects(self, limit: int) -> Sequence[Effect]:
+        """Those that nobody confirmed in time and that no supervisor has told of, by a plain read."""
+
+
+class SupervisedStore(EffectStore, Protocol):
     """A ledger as a supervisor asks of it: where to look, and one key's page at a time, if it is free."""
 
     def survey(self, keys: str | None, looked_back: timedelta, limit: int) -> Survey:

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from cronguard.ports import Store, SupervisedStore
-from cronguard.stores import open_store, open_supervised
+from cronguard.ports import EffectStore, Store, SupervisedStore
+from cronguard.stores import open_effects, open_store, open_supervised
 from cronguard.stores.dsn import Address, parse_dsn
 from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
@@ -198,6 +198,12 @@ def _migrated(kind: str, request: pytest.FixtureRequest, tmp_path: Path, clock: 
 def make_store(address: Address, clock: Clock) -> Callable[[], Store]:
     """`make_store()`: one more store on the same ledger, all by the same hand-moved clock; each kind in turn."""
     return lambda: open_store(address, clock=clock)
+
+
+@pytest.fixture
+def make_effects(address: Address, clock: Clock) -> Callable[[], EffectStore]:
+    """`make_effects()`: like `make_store()`, a ledger for whoever acts on the outside."""
+    return lambda: open_effects(address, clock=clock)
 
 
 @pytest.fixture

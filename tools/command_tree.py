@@ -51,6 +51,11 @@ class Command:
         """Whether its last argument is a command line of somebody else's."""
         return any("COMMAND" in argument for argument in self.arguments)
 
+    @property
+    def words_before(self) -> int:
+        """How many words of its own stand before that command line."""
+        return next(number for number, argument in enumerate(self.arguments) if "COMMAND" in argument)
+
 
 def commands() -> tuple[Command, ...]:
     """`cronguard` itself, then its commands in the order of its help."""

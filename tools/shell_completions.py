@@ -40,6 +40,14 @@ _cronguard_options()
     esac
 }
 
+# How many words of its own each command has before one that it is put in front of.
+_cronguard_before()
+{
+    case $1 in
+@BEFORE@
+    esac
+}
+
 # Sets COMPREPLY to what compgen makes of its arguments and of the word at the cursor.
 _cronguard_reply()
 {
@@ -77,16 +85,19 @@ _cronguard_command()
 
 _cronguard()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} command='' option='' word i
+    local cur=${COMP_WORDS[COMP_CWORD]} command='' before='' option='' word i
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
-        if [[ $command == @PREFIX@ && ($word == -- || $word != -*) ]]; then
+        if [[ $before && ($word == -- || $before == 0 && $word != -*) ]]; then
             [[ $word == -- ]] && ((i++))
             _cronguard_command "$i"
             return
+        elif [[ $word != -* && $command ]]; then
+            before=${before:+$((before - 1))}
         elif [[ $word != -* ]]; then
-            command=${command:-$word}
+            command=$word
+            before=$(_cronguard_before "$command")
         elif [[ " $(_cronguard_options "$command") " == *" $word= "* ]]; then
             [[ ${COMP_WORDS[i + 1]} == '=' ]] && ((i++))
             ((++i >= COMP_CWORD)) && option=$word
@@ -101,7 +112,7 @@ _cronguard()
         _cronguard_reply -W "${word// /$'\\n'}"
     elif [[ ! $command ]]; then
         _cronguard_reply -W @COMMANDS@
-    elif [[ $command == @PREFIX@ ]]; then
+    elif [[ $before == 0 ]]; then
         _cronguard_command "$COMP_CWORD"
     fi
 }
@@ -116,7 +127,7 @@ def bash(commands: Sequence[Command]) -> str:
         OPTIONS="\n".join(f"        {found.name or repr('')}) echo '{_bash_options(found)}' ;;" for found in commands),
         VALUES="\n".join(_bash_values(commands)),
         COMMANDS=_bash_list([found.name for found in commands if found.name]),
-        PREFIX=f"@({'|'.join(found.name for found in _prefixes(commands))})",
+        BEFORE="\n".join(f"        {found.name}) echo {found.words_before} ;;" for found in _prefixes(commands)),
     )
 
 
@@ -211,10 +222,14 @@ def _zsh_action(option: Option) -> str:
 
 
 def _zsh_arguments(command: Command) -> list[str]:
+    own = command.arguments[: command.words_before] if command.runs_a_command else command.arguments
+    named = ((number, "::" if name.startswith("[") else ":", name) for number, name in enumerate(own, 1))
+    words = [_quoted(f"{number}{optional}{name.strip('[]')}: ") for number, optional, name in named]
     if command.runs_a_command:
-        return ["'(-)1:command: _command_names -e'", "'*::argument: _normal'"]
-    named = ((number, "::" if name.startswith("[") else ":", name) for number, name in enumerate(command.arguments, 1))
-    return [_quoted(f"{number}{optional}{name.strip('[]')}: ") for number, optional, name in named]
+        to_it = f"(( CURRENT > {len(own)} )) && shift {len(own)} words && (( CURRENT -= {len(own)} ))"
+        rest = f"{{ {to_it}; _normal }}" if own else " _normal"
+        words += [f"'(-){len(own) + 1}:command: _command_names -e'", f"'*::argument:{rest}'"]
+    return words
 
 
 # --------------------------------------------------------------------------- fish
@@ -229,8 +244,14 @@ function __cronguard_rest
 end
 
 # Prints the command that cronguard is put in front of, up to the cursor; fails where none is begun.
+# Where words of its own stand before that, it begins after a --.
 function __cronguard_command
     set -l words (commandline -opc) (commandline -ct)
+    if contains -- "$words[2]" @OTHERS@
+        set -l at (contains -i -- -- $words); and test $at -lt (count $words); or return 1
+        printf '%s\\n' $words[(math $at + 1)..-1]
+        return 0
+    end
     contains -- "$words[2]" @PREFIXES@; and test (count $words) -gt 2; or return 1
     set -l rest (__cronguard_rest $words[3..-1]); or return 1
     not string match -q -- '-*' $rest[1]; and printf '%s\\n' $rest
@@ -253,11 +274,13 @@ complete -c cronguard -f
 
 
 def fish(commands: Sequence[Command]) -> str:
-    prefixes = _prefixes(commands)
+    prefixes = [found for found in _prefixes(commands) if not found.words_before]
+    others = [found for found in _prefixes(commands) if found.words_before]
     options = {option.long: option for prefix in prefixes for option in prefix.options}
     return _filled(
         _FISH,
         PREFIXES=" ".join(prefix.name for prefix in prefixes),
+        OTHERS=" ".join(other.name for other in others),
         SPECIFICATIONS=" ".join(map(_fish_specification, options.values())),
         LINES="\n".join(_fish_lines(commands)),
     )

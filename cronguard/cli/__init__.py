@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from typer.main import get_command
 
 from cronguard.cli import (
     backfill_command,
+    effect_commands,
     inside_commands,
     ledger_commands,
     operator_commands,
     overview_commands,
     run_command,
+    step_commands,
     supervise_commands,
 )
 from cronguard.cli.tell import complain
@@ -41,6 +43,8 @@ app = typer.Typer(
 run_command.add_to(app)
 backfill_command.add_to(app)
 inside_commands.add_to(app)
+step_commands.add_to(app)
+effect_commands.add_to(app)
 ledger_commands.add_to(app)
 overview_commands.add_to(app)
 operator_commands.add_to(app)
@@ -64,9 +68,14 @@ def cronguard(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run cronguard; the exit code. Whatever goes wrong is one line on stderr."""
-    argv = sys.argv[1:] if argv is None else argv
+    words = sys.argv[1:] if argv is None else argv
+    return guarded(lambda: _enter(words), words)
+
+
+def guarded(work: Callable[[], int], argv: Sequence[str]) -> int:
+    """The exit code of this work, however it fails."""
     try:
-        return _enter(argv)
+        return work()
     except typer.Exit as done:
         return done.exit_code
     except CronguardError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from cronguard.cli.tell import why_skipped
@@ -18,8 +17,8 @@ from cronguard.settings.knobs import KNOBS
 SECRETS = ("dsn",)
 
 
-def explain(verdict: Verdict, sight: Sight, settings: Settings, argv: Sequence[str], ledger: str) -> None:
-    print_pairs([*_verdict(verdict, argv, ledger), *_period(verdict.claim), *_holders(sight)])
+def explain(verdict: Verdict, sight: Sight, settings: Settings, what: str, ledger: str) -> None:
+    print_pairs([*_verdict(verdict, what, ledger), *_period(verdict.claim), *_holders(sight)])
     print_pairs([("SETTING", "VALUE  (WHERE IT WAS SET)"), *_settings(settings)])
 
 
@@ -28,13 +27,13 @@ def explain_backlog(key: str, behind: Sequence[Chosen]) -> None:
     print_pairs([("waiting", f"{key} {one.period.label}: {one.note}") for one in behind] or [("waiting", "nothing")])
 
 
-def _verdict(verdict: Verdict, argv: Sequence[str], ledger: str) -> Iterator[tuple[str, str]]:
+def _verdict(verdict: Verdict, what: str, ledger: str) -> Iterator[tuple[str, str]]:
     if isinstance(verdict.answer, Skipped):
         yield "would", f"not run: {why_skipped(verdict.answer, verdict.claim)}"
     else:
         run = verdict.answer.run
         by = f"to be over by {format_instant(run.complete_by)}" if run.complete_by else "without a deadline"
-        yield "would", f"run: {shlex.join(argv)}"
+        yield "would", f"run: {what}"
         yield "attempt", f"{run.attempt}, {by}"
     yield "ledger", ledger
     for change in verdict.changed:

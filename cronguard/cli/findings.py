@@ -5,10 +5,12 @@ from __future__ import annotations
 from shlex import quote
 from typing import Any
 
+from cronguard.domain.effect import Effect
 from cronguard.domain.recovery import Cause
 from cronguard.domain.run import Run
 from cronguard.domain.supervision import Finding, Found
 from cronguard.domain.text import format_instant
+from cronguard.domain.transcript import visible
 from cronguard.render.printing import NOTHING
 from cronguard.services.supervise import Passed
 
@@ -45,6 +47,9 @@ def _document(finding: Finding) -> dict[str, Any]:
         "requested_at": format_instant(request.requested_at) if request else None,
         "requested_by": request.requested_by if request else None,
         "claim_by": format_instant(request.claim_by) if request else None,
+        "step": finding.step.name if finding.step else None,
+        "kind": finding.effect.kind if finding.effect else None,
+        "subject": finding.effect.subject if finding.effect else None,
         "needs_a_person": finding.found.needs_a_person,
         "what": what_of(finding),
         "next": next_of(finding),
@@ -56,9 +61,23 @@ def _document(finding: Finding) -> dict[str, Any]:
 
 def what_of(finding: Finding) -> str:
     """One clause, without the key and the period, which stand before it."""
-    run = finding.run
-    if run is None:
+    if finding.effect:
+        return _unknown(finding.effect)
+    if finding.run is None:
         return f"{finding.detail} leases are over at once" if finding.found is Found.MASS_EXPIRY else finding.detail
+    return _of_run(finding, finding.run) + (f"; it was at step {finding.step.name}" if finding.step else "")
+
+
+def _unknown(effect: Effect) -> str:
+    who = f"{effect.kind} {_on_one_line(effect.subject)}"
+    return f"{who}: claimed {_when(effect.claimed_at)}, and nobody said by {_when(effect.send_by)} whether it was done"
+
+
+def _on_one_line(text: str) -> str:
+    return visible(text).replace("\n", "\\n")
+
+
+def _of_run(finding: Finding, run: Run) -> str:
     match finding.found:
         case Found.UNCLAIMED:
             return f"recovery was requested{_since(finding)}, and nobody came"
@@ -108,6 +127,9 @@ def _when(instant: Any) -> str:
 
 def next_of(finding: Finding) -> str:
     key, period = quote(finding.key), quote(finding.period)
+    if finding.effect:
+        which = f"{quote(finding.effect.kind)} {_on_one_line(quote(finding.effect.subject))} --period {period}"
+        return f"cronguard resolve {which} --sent (or --released) --reason TEXT"
     match finding.found:
         case Found.RECOVERY | Found.UNCLAIMED | Found.MISSED:
             return f"cronguard run --key {key} --period {period} -- CMD"

@@ -21,6 +21,10 @@ def init(
             "--print-sql", help="Print the SQL for a database administrator; change nothing.", show_default=False
         ),
     ] = False,
+    app_role: Annotated[
+        str | None,
+        typer.Option("--app-role", metavar="NAME", help="With it: grants for a job's own role.", show_default=False),
+    ] = None,
     dsn: Dsn = None,
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
@@ -30,7 +34,8 @@ def init(
     """Create or upgrade the ledger's schema. Safe to repeat, and for many hosts at once."""
     from cronguard.cli import ledger_views as views  # noqa: PLC0415  --help needs none of this
 
-    return views.print_sql(ledger_options(context.params)) if print_sql else views.init(ledger_options(context.params))
+    asked = ledger_options(context.params)
+    return views.print_sql(asked, app_role) if print_sql else views.init(asked, app_role)
 
 
 def history(

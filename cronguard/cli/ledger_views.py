@@ -13,10 +13,12 @@ from cronguard.render.printing import print_text
 from cronguard.services.reading import history_of, record_of
 from cronguard.settings import gather
 from cronguard.settings.parsers import positive, utf8
-from cronguard.stores import schema_script
+from cronguard.stores import application_grants, schema_script
 
 
-def init(options: dict[str, Any]) -> int:
+def init(options: dict[str, Any], app_role: str | None) -> int:
+    if app_role is not None:
+        raise BadInput("--app-role goes with --print-sql: rights are for a database administrator to grant")
     with opened(gather(options)) as it:
         before, after = it.ledger.migrate()
         happened = (
@@ -26,8 +28,12 @@ def init(options: dict[str, Any]) -> int:
     return 0
 
 
-def print_sql(options: dict[str, Any]) -> int:
-    print_text(schema_script(address_of(gather(options)).store))
+def print_sql(options: dict[str, Any], app_role: str | None) -> int:
+    store = address_of(gather(options)).store
+    if app_role is not None and store != "postgres":
+        raise BadInput("--app-role is for a ledger in Postgres; an SQLite file has no roles")
+    grants = f"\n{application_grants(parse_name(utf8(app_role), 'role'))}" if app_role is not None else ""
+    print_text(schema_script(store) + grants)
     return 0
 
 

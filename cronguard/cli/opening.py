@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
 from cronguard.ports import Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
+from cronguard.services.effects import Effects
 from cronguard.services.firing import Firing
 from cronguard.services.ledger import Ledger
 from cronguard.services.results import bury, result_waiting
@@ -21,7 +23,7 @@ from cronguard.services.run import Means, Order, run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
-from cronguard.stores import open_store, open_supervised
+from cronguard.stores import open_effects, open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
 
@@ -84,7 +86,9 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
         if order.only_pending:
             return 0
         verdict, sight = it.ledger.preview(firing, lambda key, period: result_waiting(it.spool, key, period))
-        explain(verdict, sight, settings, argv, it.store.name)
+        steps = firing.spec.steps
+        what = f"its steps {', '.join(steps.names)}" if steps else shlex.join(order.argv)
+        explain(verdict, sight, settings, what, it.store.name)
     return 0
 
 
@@ -136,6 +140,19 @@ def _opened_by(
     ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause, on_failure=_say_that_we_wait(settings))
     try:
         yield Opened(store, FileSpool(spool_folders(settings), address.name), ledger, signals)
+    finally:
+        store.close()
+
+
+@contextmanager
+def opened_effects(settings: Settings, signals: Signals | None = None, *, create: bool = True) -> Iterator[Effects]:
+    """The effects of the configured ledger; without `create` a local one that is not there is not made."""
+    address, origin = _located(settings)
+    with _naming(origin):
+        store = open_effects(address, answer_within=_answer_within(settings), create=create)
+    pause, db_wait = (signals or Signals()).pause, settings["db_wait"].total_seconds()
+    try:
+        yield Effects(store, db_wait, pause, on_failure=_say_that_we_wait(settings))
     finally:
         store.close()
 

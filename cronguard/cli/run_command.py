@@ -50,6 +50,7 @@ def run(
     if_held: Annotated[Text, option("if_held")] = None,
     rerun: Annotated[bool, option("rerun")] = False,
     force: Annotated[bool, option("force")] = False,
+    accept_changed_steps: Annotated[bool, option("accept_changed_steps")] = False,
     only_pending: Annotated[bool, option("only_pending")] = False,
     catch_up: Annotated[Text, option("catch_up")] = None,
     catch_up_window: Annotated[Text, option("catch_up_window")] = None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.run import SkipReason
 from cronguard.domain.text import format_instant
+from cronguard.errors import CronguardError
 from cronguard.streams import write_patiently
 
 if TYPE_CHECKING:
@@ -81,6 +83,9 @@ class SayOnStderr:
     def __init__(self, path: str) -> None:
         self._path = path
 
+    def refused(self, why: CronguardError) -> None:
+        complain(str(why))
+
     def granted(self, verdict: Verdict) -> None:
         if verdict.changed:
             warn(f"{verdict.claim.key}: this changes the key's calendar: {', '.join(verdict.changed)}")
@@ -123,6 +128,11 @@ class SayOnStderr:
 
     def trying_again(self, held: Granted, delay: float) -> None:
         remark(f"{held.run.key} {held.run.period}: attempt {held.run.attempt} failed; next try in {delay:.0f}s")
+
+    def unfinished(self, held: Granted) -> None:
+        key, period = held.run.key, held.run.period
+        see = shlex.join(("cronguard", "show", key, period))
+        complain(f"{key} {period}: the command exited 0, but a step is not done, so this is no success; see: {see}")
 
     def lost(self, held: Granted) -> None:
         complain(f"{held.run.key} {held.run.period}: another host has taken over; this attempt does not count")

@@ -16,6 +16,8 @@ from cronguard.domain.period import PeriodSource
 from cronguard.domain.recovery import claim_within_of
 from cronguard.domain.run import NOT_AT_ALL, Attempt, Change, Exclusive, Job, Lease, Run, Sight, SkipReason, State
 from cronguard.domain.said import because
+from cronguard.domain.stepping import is_changed, laid_out
+from cronguard.errors import StepsChanged
 
 
 def decide(claim: Claim, sight: Sight) -> tuple[Granted | Skipped, Change]:
@@ -33,6 +35,7 @@ def decide(claim: Claim, sight: Sight) -> tuple[Granted | Skipped, Change]:
     )
     if skipped:
         return skipped, recovered
+    _check_steps(claim, sight)
     granted, change = _grant(claim, sight)
     return granted, recovered.then(change)
 
@@ -121,6 +124,17 @@ def _refused_by_lock(claim: Claim, sight: Sight) -> Skipped | None:
     return Skipped(SkipReason.HELD, sight.now, sight.run(claim.period), detail=detail)
 
 
+def _check_steps(claim: Claim, sight: Sight) -> None:
+    """What was done by one list of steps says nothing about another: a person must say that it may be gone on with."""
+    spec = claim.spec
+    agreed = spec.accept_changed_steps or (spec.rerun and spec.force)
+    if not agreed and is_changed(spec.steps, sight.run(claim.period), sight):
+        raise StepsChanged(
+            f"{claim.key} {claim.period}: its steps are not those that this run was begun with; to go on after those "
+            "that have succeeded, add --accept-changed-steps; to begin anew, --rerun --force"
+        )
+
+
 def _is_echo(claim: Claim, sight: Sight) -> bool:
     """Two clocks on either side of an edge make two periods of one tick: the second is an echo of the first."""
     job, window = sight.job, claim.calendar.cadence.echo_window
@@ -162,7 +176,10 @@ def _grant(claim: Claim, sight: Sight) -> tuple[Granted, Change]:
     run = _started(claim, before or _new_run(claim), job.token, now)
     attempt = _attempt_of(claim, run, now)
     lease = _new_lease(claim, run, now)
-    return Granted(run, attempt, lease, now), Change(job=job, runs=(run,), opened=(attempt,), taken=(lease,))
+    afresh = claim.spec.rerun and claim.spec.force
+    steps = laid_out(claim.spec.steps, run.key, run.period, afresh, sight)
+    change = Change(job=job, runs=(run,), opened=(attempt,), taken=(lease,))
+    return Granted(run, attempt, lease, now), change.then(steps)
 
 
 def _job_after(claim: Claim, sight: Sight) -> Job:
@@ -219,6 +236,7 @@ def _started(claim: Claim, run: Run, token: int, now: datetime) -> Run:
         progress=None,
         claim_by=None,
         reported_at=None,
+        steps_hash=spec.steps.hash if spec.steps else None,
     )
 
 

@@ -12,6 +12,7 @@ from cronguard.errors import BadInput
 if TYPE_CHECKING:
     from cronguard.domain.deadline import Deadline
     from cronguard.domain.period import Calendar, Chosen
+    from cronguard.domain.step import StepList
 
 BEATS_PER_LEASE = 6
 BEATS_A_LEASE_MUST_HOLD = 3  # one lost beat must not cost the lease (client-go's ratio rule)
@@ -84,6 +85,8 @@ class JobSpec:
     extend_max: timedelta = NOT_AT_ALL
     claim_within: timedelta | None = None  # None: by the cadence
     lock: Lock = Lock.CLAIM
+    steps: StepList | None = None  # None: one command, which may have steps of its own
+    accept_changed_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ from enum import StrEnum
 from cronguard.domain.claim import Granted
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
 from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, State
+from cronguard.domain.step import unfinished
 from cronguard.domain.text import format_duration
+from cronguard.errors import CRONGUARD_FAILED
 
 
 class Event(StrEnum):
@@ -152,6 +154,7 @@ class Standing(StrEnum):
     """How a holder stands with its run when it comes to write."""
 
     MINE = "mine"
+    UNFINISHED = "unfinished"  # mine, but a step is left: its exit 0 is no success
     ALREADY_SO = "already_so"  # an earlier write arrived, its acknowledgement did not
     LATE = "late"  # recovered meanwhile, or even missed, but nobody has claimed it since
     LOST = "lost"
@@ -171,11 +174,11 @@ def standing(held: Granted, sight: Sight) -> Standing:
 
 def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
     """The attempt is over, and with it the run. Asked again, it answers that it is so already."""
-    stands = standing(held, sight)
+    stands, ending = _counting_steps(held, ending, sight)
     if stands is Standing.LATE and ending.outcome is Outcome.INTERRUPTED:
         stands = Standing.ALREADY_SO  # a release leaves the run pending, whoever wrote it
     if stands is Standing.ALREADY_SO:
-        return stands, Change()
+        return _as_it_was_written(held, ending, sight), Change()
     if stands is Standing.MINE and ending.outcome is Outcome.LOST and ending.proven:
         return _given_on(held, ending, sight)
     late_failure = stands is Standing.LATE and ending.outcome is not Outcome.SUCCEEDED
@@ -189,6 +192,23 @@ def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Chang
         after, request = asked_for(after, Cause.STOPPED, held.lease.holder.host, sight)
         change = replace(change, requested=(request,))
     return stands, replace(change, runs=(after,))
+
+
+def _counting_steps(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Ending]:
+    """An exit 0 is a success only if no step of the run is left unfinished."""
+    stands = standing(held, sight)
+    left = ", ".join(f"step {step.name} is {step.state}" for step in unfinished(sight.steps))
+    if not left or ending.outcome is not Outcome.SUCCEEDED or stands not in (Standing.MINE, Standing.LATE):
+        return stands, ending
+    note = "; ".join(filter(None, (ending.note, f"exit 0, but {left}")))
+    failed = replace(ending, outcome=Outcome.FAILED, exit_code=CRONGUARD_FAILED, note=note)
+    return Standing.UNFINISHED if stands is Standing.MINE else stands, failed
+
+
+def _as_it_was_written(held: Granted, ending: Ending, sight: Sight) -> Standing:
+    run = sight.run(held.run.period)
+    overruled = ending.outcome is Outcome.SUCCEEDED and run is not None and run.state is State.FAILED
+    return Standing.UNFINISHED if overruled else Standing.ALREADY_SO
 
 
 def _given_on(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:

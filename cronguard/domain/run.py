@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from cronguard.domain.recovery import Recovery
 from cronguard.domain.said import Intervention
+from cronguard.domain.step import Step
 from cronguard.errors import BadInput
 
 MAX_NAME_BYTES = 255  # keys and period labels; the schema repeats it
@@ -165,6 +166,7 @@ class Run:
     progress: Progress | None = None
     claim_by: datetime | None = None  # while it waits: until when somebody should have come
     reported_at: datetime | None = None  # when a supervisor told that it ended badly
+    steps_hash: str | None = None  # of the list of steps that it was started with
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +239,13 @@ class Sight:
     noted: SkipReason | None = None
     requests: tuple[Recovery, ...] = ()  # the open ones, where a supervisor looks
     is_locked_out: bool = False  # the advisory lock that the claim needs is somebody else's
+    steps: tuple[Step, ...] = ()  # of the periods that were asked for, in their order
 
     def run(self, period: str) -> Run | None:
         return next((run for run in self.runs if run.period == period), None)
+
+    def step(self, name: str) -> Step | None:
+        return next((step for step in self.steps if step.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +263,8 @@ class Change:
     requested: tuple[Recovery, ...] = ()
     followed: tuple[Recovery, ...] = ()  # requests of before: announced, or missed
     said: tuple[Intervention, ...] = ()
+    steps: tuple[Step, ...] = ()
+    forgotten: tuple[Step, ...] = ()
 
     def then(self, later: Change) -> Change:
         """Both changes as one; a run that both write is written as the later one has it.
@@ -278,12 +286,14 @@ class Change:
             requested=requested + later.requested,
             followed=self.followed + later.followed,
             said=self.said + later.said,
+            steps=self.steps + later.steps,
+            forgotten=self.forgotten + later.forgotten,
         )
 
     def __bool__(self) -> bool:
-        leases = self.taken or self.updated or self.dropped
+        leases, steps = self.taken or self.updated or self.dropped, self.steps or self.forgotten
         told = self.skips or self.requested or self.followed or self.said
-        return bool(self.job or self.runs or self.opened or self.closed or leases or told)
+        return bool(self.job or self.runs or self.opened or self.closed or leases or steps or told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +306,7 @@ class Record:
     skips: int = 0
     attempts: tuple[Attempt, ...] = ()
     skipped: tuple[Skip, ...] = ()
+    steps: tuple[Step, ...] = ()
     said: tuple[Intervention, ...] = ()
     lease_until: datetime | None = field(default=None)
     now: datetime | None = None

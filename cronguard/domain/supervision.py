@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from cronguard.domain.expectation import LOOKED_BACK, Expectation, expectation_of
 from cronguard.domain.lifecycle import TRANSITIONS, Event, asked_for, lease_of, recover
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
 from cronguard.domain.run import Change, Job, Lease, Run, Sight, State
+from cronguard.domain.step import Step, left_at
+
+if TYPE_CHECKING:
+    from cronguard.domain.effect import Effect
 
 STOP_REASON = "its complete-by has passed"
 MASS_IS_MORE_THAN = 3  # leases over at once
@@ -31,6 +36,7 @@ class Found(StrEnum):
     DEAD = "dead"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
+    UNKNOWN_EFFECT = "unknown_effect"  # nobody said in time whether it was done
     OVERDUE = "overdue"  # past its complete-by, and alive: asked to stop
     RECOVERY = "recovery"  # somebody is asked to run it again
 
@@ -45,7 +51,10 @@ _CAUSE = {State.FAILED: Cause.FAILED, State.TIMED_OUT: Cause.TIMED_OUT}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell; with the run as it is now, and the request that was made or not answered."""
+    """One thing to tell; with the run as it is now, and the request that was made or not answered.
+
+    Or with the effect, which is of a key only where it was claimed inside of a run.
+    """
 
     found: Found
     key: str = ""
@@ -53,6 +62,8 @@ class Finding:
     run: Run | None = None
     request: Recovery | None = None
     detail: str = ""
+    step: Step | None = None  # where the run stood
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,13 @@ class Survey:
 
 
 def judge(sight: Sight, period: str, host: str) -> tuple[Finding | None, Change]:
-    """What is to be done about this run, if anything still is."""
+    """What is to be done about this run, if anything still is; told with the step that it stood at."""
+    finding, change = _judged(sight, period, host)
+    steps = [step for step in sight.steps if step.period == period]
+    return replace(finding, step=left_at(steps)) if finding else None, change
+
+
+def _judged(sight: Sight, period: str, host: str) -> tuple[Finding | None, Change]:
     run = sight.run(period)
     litter = _litter(run, sight, period)
     if litter or run is None:
@@ -226,6 +243,14 @@ def _never_run(job: Job, expectation: Expectation, tick: datetime, now: datetime
         finished_at=now,
         reported_at=now,
     )
+
+
+# --------------------------------------------------------------------------- effects
+
+
+def unknown(effect: Effect) -> Finding:
+    """It is never done again by itself: a person looks, and says."""
+    return Finding(Found.UNKNOWN_EFFECT, effect.key or "", effect.period, effect=effect)
 
 
 # --------------------------------------------------------------------------- the brake

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from cronguard.clock import boottime
+from cronguard.clock import NEVER, boottime
 from cronguard.domain.run import Captured
 from cronguard.process import oom
 from cronguard.process.guardian import Worker
 from cronguard.process.heartbeat import Trust
-from cronguard.process.link import NEVER
 from cronguard.process.output import Output
 from cronguard.process.signals import LONGEST_WAIT, STOP
 from cronguard.process.spawn import Stub

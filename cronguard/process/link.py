@@ -5,10 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 
+from cronguard.clock import NEVER
+
 _SIZE = mmap.PAGESIZE
 _KILL_AT, _DIED_OF, _LEFT_RUNNING, _LENGTH = range(4)  # places in the page, 8 bytes each
 _TEXT = 64  # where the note to the guardian begins
-NEVER = float("inf")
 
 
 class Link:

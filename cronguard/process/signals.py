@@ -17,6 +17,7 @@ STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASS_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 SUSPEND = (signal.SIGTSTP, signal.SIGCONT)
 TERMINAL_STOPS = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
+RAISED_AGAIN_EVERY = (0.1, 0.5)  # seconds: the first time, and then
 LONGEST_WAIT = 1.0  # seconds; poll(2) does not count suspend, so every clock is looked at this often
 
 
@@ -44,21 +45,37 @@ class Caller:
 
 @contextmanager
 def interrupting() -> Iterator[None]:
-    """For what starts no command: told to stop, it raises Interrupted wherever it is. Asked twice, it dies."""
+    """For what starts no command: told to stop, it raises Interrupted wherever it is. Asked twice, it dies.
 
-    def stop(signum: int, _frame: FrameType | None) -> None:
-        for other in watched:
-            signal.signal(other, signal.SIG_DFL)
-        raise Interrupted(signum)
+    Raised in somebody's `except Exception` or in a finalizer it would be lost, so it is raised again until we are out
+    of here; and not in the middle of an import, which would leave half a module.
+    """
+    told: list[int] = []
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        if signum != signal.SIGALRM:
+            told.append(signum)
+            for other in watched:
+                signal.signal(other, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, *RAISED_AGAIN_EVERY)
+        if not _is_importing(frame):
+            raise Interrupted(told[0])
 
     watched = [signum for signum in STOP if signal.getsignal(signum) is not signal.SIG_IGN]
-    for signum in watched:
+    for signum in (*watched, signal.SIGALRM):
         signal.signal(signum, stop)
     try:
         yield
     finally:
-        for signum in watched:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for signum in (*watched, signal.SIGALRM):
             signal.signal(signum, signal.SIG_DFL)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame and "importlib._bootstrap" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
 
 
 class Signals:

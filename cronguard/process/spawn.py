@@ -65,7 +65,7 @@ def _become(command: Command, worker: Worker, parent: int, wait_here: int, repor
         _leave_the_worker(command, worker, parent)
         if os.read(wait_here, 1) != _GO:
             os._exit(0)
-        _execute(command)
+        execute(command)
     except OSError as error:
         code = error.errno or errno.EINVAL
     except ValueError:
@@ -96,7 +96,7 @@ def _descriptors(command: Command, *, in_own_session: bool) -> None:
             os.dup2(target, descriptor)
 
 
-def _execute(command: Command) -> None:
+def execute(command: Command) -> None:
     """As execvp(3) looks for it: on the first place in PATH that has it and lets us."""
     program = command.argv[0]
     if not program:  # an argument that --expand emptied

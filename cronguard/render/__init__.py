@@ -1,6 +1,6 @@
 """What people and programs see of the ledger: a table on a terminal, plain columns elsewhere, JSON when asked.
 
-Runs are here, whole keys in overview.py; both print by way of printing.py.
+Runs are here, whole keys in overview.py, effects in effects.py; all print by way of printing.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Any
 
 from cronguard.domain.run import Attempt, Progress, Record, Run, Skip, State
 from cronguard.domain.said import Intervention
+from cronguard.domain.step import Step, unfinished
 from cronguard.domain.text import format_duration, format_instant
 from cronguard.domain.transcript import texts_of, visible
 from cronguard.render.printing import GAP, NOTHING, length_of, print_json, print_pairs, print_table, print_text
 
 HISTORY_COLUMNS = ("KEY", "PERIOD", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "SKIPS", "HOST")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "EXIT", "STARTED", "TOOK", "HOST", "PID", "TOKEN", "NOTE")
+STEP_COLUMNS = ("STEP", "STATE", "ATTEMPT", "EXIT", "STARTED", "TOOK", "COMPLETE BY", "TOKEN", "NOTE")
 SKIP_COLUMNS = ("SKIPPED AT", "REASON", "HOST", "PID")
 SAID_COLUMNS = ("SAID AT", "VERB", "BY", "REASON")
 
@@ -36,8 +38,13 @@ def show_run(record: Record, *, as_json: bool) -> None:
     if record.attempts:
         print_text("\n")
         print_table(ATTEMPT_COLUMNS, [_attempt_row(attempt, record.now) for attempt in record.attempts])
+    if record.steps:
+        print_text("\n")
+        print_table(STEP_COLUMNS, [_step_row(step, record.now) for step in record.steps])
     for attempt in record.attempts:
-        _print_output(attempt)
+        _print_output(f"ATTEMPT {attempt.attempt}", attempt)
+    for step in record.steps:
+        _print_output(f"STEP {step.name}", step)
     if record.skipped:
         print_text("\n")
         print_table(SKIP_COLUMNS, [_skip_row(skip) for skip in record.skipped])
@@ -80,6 +87,7 @@ def _run_pairs(record: Record) -> list[tuple[str, str]]:
         ("finished", _when(run.finished_at)),
         ("complete by", _complete_by(run)),
         *_progress_pairs(run.progress),
+        *_steps_pairs(record.steps),
         *([("claim by", _when(run.claim_by))] if run.claim_by else []),
         ("lease until", _when(record.lease_until)),
         (
@@ -104,6 +112,19 @@ def _progress_pairs(progress: Progress | None) -> list[tuple[str, str]]:
     return [*said, ("progress note", progress.note)] if progress.note else said
 
 
+def _steps_pairs(steps: Sequence[Step]) -> list[tuple[str, str]]:
+    return [("steps", f"{len(steps) - len(unfinished(steps))} of {len(steps)} succeeded")] if steps else []
+
+
+def _step_row(step: Step, now: datetime | None) -> list[str]:
+    until = now if step.state == "running" else step.finished_at
+    return [
+        step.name, f"{step.state}{' (once)' if step.once else ''}", str(step.attempt), _exit(step),
+        _when(step.started_at), _took(step.started_at, until), _when(step.complete_by),
+        str(step.token) if step.token else NOTHING, step.note or NOTHING,
+    ]  # fmt: skip
+
+
 def _attempt_row(attempt: Attempt, now: datetime | None) -> list[str]:
     asked = f"asked for by {attempt.requested_by}" if attempt.requested_by else ""
     return [
@@ -113,13 +134,13 @@ def _attempt_row(attempt: Attempt, now: datetime | None) -> list[str]:
     ]  # fmt: skip
 
 
-def _print_output(attempt: Attempt) -> None:
+def _print_output(whose: str, said: Attempt | Step) -> None:
     """Indented, so that no command can speak in our name."""
-    captured = attempt.captured
+    captured = said.captured
     if captured is None or not captured.total:
         return
     head, tail = texts_of(captured)
-    print_text(f"\nOUTPUT OF ATTEMPT {attempt.attempt}, {captured.total} BYTES\n")
+    print_text(f"\nOUTPUT OF {whose}, {captured.total} BYTES\n")
     if captured.left_out:
         print_text(f"{_indented(head)}… {captured.left_out} bytes left out …\n{_indented(tail)}")
     else:
@@ -139,7 +160,7 @@ def _said_row(said: Intervention) -> list[str]:
     return [_when(said.said_at), str(said.verb), said.said_by, said.reason or NOTHING]
 
 
-def _exit(ended: Run | Attempt) -> str:
+def _exit(ended: Run | Attempt | Step) -> str:
     if ended.signal:
         return f"signal {ended.signal}"
     return NOTHING if ended.exit_code is None else str(ended.exit_code)
@@ -195,6 +216,7 @@ def _whole_document(record: Record) -> dict[str, Any]:
         "source": run.source,
         "slot": _instant(run.slot),
         "attempts": [_attempt_document(attempt) for attempt in record.attempts],
+        "steps": [_step_document(step) for step in record.steps],
         "skipped": [_skip_document(skip) for skip in record.skipped],
         "said": [_said_document(said) for said in record.said],
     }
@@ -219,8 +241,20 @@ def _attempt_document(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _output(attempt: Attempt) -> dict[str, Any]:
-    captured = attempt.captured
+def _step_document(step: Step) -> dict[str, Any]:
+    named = ("name", "ordinal", "attempt", "token", "once", "exit_code", "signal", "note")
+    return {name: getattr(step, name) for name in named} | {
+        "state": str(step.state),
+        "started_at": _instant(step.started_at),
+        "finished_at": _instant(step.finished_at),
+        "duration_seconds": _seconds(step.started_at, step.finished_at),
+        "complete_by": _instant(step.complete_by),
+        **_output(step),
+    }
+
+
+def _output(said: Attempt | Step) -> dict[str, Any]:
+    captured = said.captured
     texts = tuple(text.replace("\0", "\ufffd") for text in texts_of(captured)) if captured else (None, None)
     known = (captured.total, captured.left_out > 0) if captured else (None, None)
     return dict(zip(("output_head", "output_tail", "output_bytes", "output_truncated"), texts + known, strict=True))

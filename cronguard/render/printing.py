@@ -1,6 +1,6 @@
 """Ways of printing: a table on a terminal wide enough for it, plain columns elsewhere, JSON.
 
-The one module that loads rich, and only to draw a table on a terminal.
+The one module that loads rich, and only to draw a table or a bar on a terminal.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
@@ -95,3 +96,25 @@ def terminal_size() -> tuple[int, int]:
         return os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):
         return 0, 0
+
+
+# --------------------------------------------------------------------------- how far a long command is
+
+
+@contextmanager
+def meter(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Told how many more are done; a bar on stderr where a person waits, and nothing that it could get between."""
+    if not (_is_terminal(sys.stderr) and not _is_terminal(sys.stdout)):
+        yield lambda _more: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (what, progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()

@@ -57,6 +57,11 @@ EXPANDED = ("period", "period_start", "period_end", "key", "token")
 def expanded(argv: Sequence[str], held: Granted) -> list[str]:
     """argv with {period} and its like replaced; other braces stay as they are."""
     facts = facts_of(held)
+    return filled_in(argv, facts)
+
+
+def filled_in(argv: Sequence[str], facts: Mapping[str, str]) -> list[str]:
+    """Arguments in which {period} and its like are replaced."""
     return [_replaced(word, facts) for word in argv]
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import uuid4
 
-from cronguard.clock import boottime, host_now
+from cronguard.clock import NEVER, boottime, host_now
 from cronguard.domain import lifecycle
 from cronguard.domain.admission import decide
 from cronguard.domain.calendar import changes
@@ -23,6 +23,8 @@ from cronguard.domain.claim import Claim, Granted, LeaseTerms, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.progress import Extension, Inside, extend, progress
 from cronguard.domain.run import Change, Record, Run, Sight, Skip, SkipReason, State
+from cronguard.domain.step import Step
+from cronguard.domain.stepping import Begun, Settled, StepAsked, begin, end, settle
 from cronguard.errors import BadInput, LedgerUnavailable
 from cronguard.ports import Beat, Hold, Store
 from cronguard.services.doubts import ABANDONED_AFTER, Doubts
@@ -140,6 +142,25 @@ class Ledger:
         """The command needs more time."""
         call = str(uuid4())  # one for all the times that it may have to be asked
         return self.change(inside.key, inside.period, lambda sight: extend(inside, by, call, sight))
+
+    def begin_step(self, inside: Inside, asked: StepAsked) -> Begun:
+        """May this step start?"""
+        return self.change(inside.key, inside.period, lambda sight: begin(inside, asked, sight))
+
+    def end_step(self, inside: Inside, asked: StepAsked, ending: Ending) -> Standing:
+        """The step is over. Told for as long as it takes: whoever guards the run decides how long that may be."""
+        decision: Callable[[Sight], tuple[Standing, Change]] = lambda sight: end(inside, asked, ending, sight)  # noqa: E731
+        return self._ask(lambda: self._write(inside.key, inside.period, decision), NEVER)
+
+    # ----------------------------------------------------------------------- about steps, from outside
+
+    def steps_of(self, key: str, period: str) -> Sequence[Step]:
+        """The steps of one run; `domain.step.step_at` tells which of them it stands or died at."""
+        return self.asked(lambda store: store.steps_of(key, period))
+
+    def settle_step(self, key: str, period: str, name: str, *, succeeded: bool, word: str) -> Settled:
+        """A person says how a step ended that nobody saw end."""
+        return self.change(key, period, lambda sight: settle(name, period, succeeded, word, sight))
 
     # ----------------------------------------------------------------------- whoever else asks
 

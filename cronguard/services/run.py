@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-from cronguard.clock import boottime
+from cronguard.clock import NEVER, boottime
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.run import Outcome, SkipReason
-from cronguard.errors import LEASE_LOST, Interrupted, LedgerUnavailable
+from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, Interrupted, LedgerUnavailable, StepsChanged
 from cronguard.ports import Beat
 from cronguard.process.command import Ended, Limits, OnSilence, Stopped, Stragglers, supervise
 from cronguard.process.guardian import Worker
 from cronguard.process.heartbeat import Heartbeat, Trust
-from cronguard.process.link import NEVER
 from cronguard.process.output import Output
 from cronguard.process.spawn import Command, Stub
 from cronguard.services.briefing import environment_of, expanded
@@ -55,11 +54,13 @@ class Order:
 class Teller(Protocol):
     """Whoever says our few words to the person at the terminal."""
 
+    def refused(self, why: StepsChanged) -> None: ...
     def granted(self, verdict: Verdict) -> None: ...
     def skipped(self, skipped: Skipped, claim: Claim, exit_code: int) -> None: ...
     def not_started(self, command: str, ended: Ended) -> None: ...
     def stopped(self, ended: Ended, held: Granted) -> None: ...
     def trying_again(self, held: Granted, delay: float) -> None: ...
+    def unfinished(self, held: Granted) -> None: ...
     def lost(self, held: Granted) -> None: ...
     def kept(self, place: str, failure: Exception) -> None: ...
     def not_kept(self, failure: Exception, reason: OSError) -> None: ...
@@ -94,7 +95,11 @@ def run(order: Order, means: Means) -> int:
 
 def fire(order: Order, means: Means) -> Fired:
     """Ask for the run, and run it if it is granted."""
-    verdict = means.ledger.claim(order.firing, lambda key, period: result_waiting(means.spool, key, period))
+    try:
+        verdict = means.ledger.claim(order.firing, lambda key, period: result_waiting(means.spool, key, period))
+    except StepsChanged as why:  # of this period: others may be run after it
+        means.tell.refused(why)
+        return Fired(why.exit_code)
     if isinstance(verdict.answer, Skipped):
         return _skip(verdict.answer, verdict.claim, order, means.tell)
     means.tell.granted(verdict)
@@ -280,6 +285,9 @@ class _Holding:
         if standing is Standing.LOST and ending.outcome is not Outcome.LOST:
             self._tell.lost(self._held)
             return Fired(LEASE_LOST, told_to_stop=told_to_stop)
+        if standing is Standing.UNFINISHED:
+            self._tell.unfinished(self._held)
+            return Fired(CRONGUARD_FAILED, told_to_stop=told_to_stop)
         code = exit_code_of(ended)
         return Fired(code, signal_of(ended, code), told_to_stop=told_to_stop)
 

@@ -28,9 +28,11 @@ from cronguard.domain.supervision import (
     judge,
     judge_expected,
     late_periods,
+    unknown,
 )
 from cronguard.errors import CronguardError, Interrupted, LedgerRefused, LedgerUnavailable, SchemaMismatch
 from cronguard.ports import Page, SupervisedStore
+from cronguard.services import effects
 from cronguard.services.doubts import ABANDONED_AFTER, Doubts
 from cronguard.services.ledger import Ledger
 from cronguard.services.results import Spool, deliver
@@ -139,6 +141,8 @@ class _Settling:
             for job in survey.expected:
                 with self._going_on(job.key):
                     self._expected(job, survey.now)
+            with self._going_on(""):
+                self._effects()
         except CronguardError as error:
             self.failure = error
         return self._findings
@@ -162,6 +166,17 @@ class _Settling:
         periods = late_periods(job, now)
         self._settle(job.key, periods or [""], lambda sight: judge_expected(sight, periods))
 
+    def _effects(self) -> None:
+        """What nobody confirmed is of any key, or of none: who watches over some keys leaves it to the others."""
+        if self._watch.keys is not None or boottime() >= self._act_until:
+            return
+        if self._watch.dry_run:
+            self._findings += map(unknown, self._store.abandoned_effects(AT_ONCE))
+            return
+        with self._store.effects() as page:
+            abandoned = effects.reported(page, AT_ONCE)
+        self._tell(list(map(unknown, abandoned)))
+
     def _settle(
         self, key: str, periods: Sequence[str], decide: Callable[[Sight], tuple[list[Finding], Change]]
     ) -> None:
@@ -173,6 +188,9 @@ class _Settling:
             return
         with self._store.page_if_free(key, periods) as page:
             findings = _decided(page, decide)
+        self._tell(findings)
+
+    def _tell(self, findings: Sequence[Finding]) -> None:
         self._findings += findings
         for finding in findings:
             self._told.found(finding)

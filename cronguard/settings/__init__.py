@@ -17,6 +17,7 @@ from cronguard.settings.parsers import utf8
 
 if TYPE_CHECKING:
     from cronguard.settings.config_file import ConfigFile, Said
+    from cronguard.settings.step_list import Listed
 
 BUILT_IN = "default"
 SYSTEM_CONFIG = Path("/etc/cronguard/config.toml")
@@ -52,9 +53,12 @@ class Setting:
 class Settings(Mapping[str, Any]):
     """The value of every knob; `setting(name)` also tells where it comes from."""
 
-    def __init__(self, settings: dict[str, Setting], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: dict[str, Setting], environment: Mapping[str, str], listed: Listed | None = None
+    ) -> None:
         self._settings = settings
         self.environment = environment
+        self.listed = listed  # what the configuration says that this key runs
 
     def __getitem__(self, name: str) -> Any:
         return self._settings[name].value
@@ -80,7 +84,8 @@ def gather(options: Mapping[str, str | bool | None], environment: Mapping[str, s
     said = _Sources(options, environment)
     key = said.first(BY_NAME["key"])[0]
     config = _config(said, environment)
-    return Settings({knob.name: _setting(knob, said, config, key) for knob in KNOBS}, environment)
+    listed = config.listed.get(key or "") if config else None
+    return Settings({knob.name: _setting(knob, said, config, key) for knob in KNOBS}, environment, listed)
 
 
 class _Sources:

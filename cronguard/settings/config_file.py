@@ -11,6 +11,8 @@ from typing import Any
 
 from cronguard.errors import BadInput
 from cronguard.settings.knobs import BY_NAME, Knob
+from cronguard.settings.step_list import NAMES as LISTS
+from cronguard.settings.step_list import Listed, listed_in
 
 TOP = ("defaults", "jobs")
 
@@ -30,6 +32,7 @@ class ConfigFile:
     path: Path
     defaults: dict[str, Said] = field(default_factory=dict)
     jobs: dict[str, dict[str, Said]] = field(default_factory=dict)
+    listed: dict[str, Listed | None] = field(default_factory=dict)  # what each key runs, where the file says it
 
 
 def read_config(path: Path) -> ConfigFile:
@@ -46,7 +49,7 @@ def read_config(path: Path) -> ConfigFile:
     defaults = _table(path, lines, ["defaults"], document.get("defaults", {}), per_job=False)
     jobs = _dictionary(path, lines, ["jobs"], document.get("jobs", {}))
     tables = {key: _table(path, lines, ["jobs", key], table, per_job=True) for key, table in jobs.items()}
-    return ConfigFile(path, defaults, tables)
+    return ConfigFile(path, defaults, tables, {key: _listed(path, lines, key, table) for key, table in jobs.items()})
 
 
 def _text_of(path: Path) -> str:
@@ -62,11 +65,17 @@ def _table(path: Path, lines: list[str], section: list[str], table: Any, *, per_
     known = {name: knob for name, knob in BY_NAME.items() if _may_stand(knob, per_job=per_job)}
     said = {}
     for name, value in _dictionary(path, lines, section, table).items():
+        if per_job and name in LISTS:
+            continue
         if name not in known:
-            raise _unknown(path, lines, section, name, list(known))
+            raise _unknown(path, lines, section, name, [*known, *(LISTS if per_job else ())])
         origin = f"{path} line {_line_of(lines, section, name)}"
         said[name] = Said(_as_text(value, f"{origin}: {name}"), origin)
     return said
+
+
+def _listed(path: Path, lines: list[str], key: str, table: dict[str, Any]) -> Listed | None:
+    return listed_in(table, lambda name: f"{path} line {_line_of(lines, ['jobs', key], name)}")
 
 
 def _may_stand(knob: Knob, *, per_job: bool) -> bool:

@@ -6,6 +6,7 @@ from cronguard.domain.progress import Inside
 from cronguard.domain.run import parse_key, parse_name
 from cronguard.errors import BadInput
 from cronguard.settings import Settings
+from cronguard.settings.knobs import INSIDE_A_RUN
 from cronguard.settings.parsers import utf8
 
 LONGEST_TOKEN = 18  # digits of a number that both ledgers can hold
@@ -18,6 +19,11 @@ def inside_of(settings: Settings, command: str) -> Inside:
         raise BadInput(f"CRONGUARD_TOKEN: {facts['token']!a} is no token; leave it as cronguard run has set it")
     key, period = parse_key(facts["key"]), parse_name(facts["period"], "period")
     return Inside(key, period, int(facts["token"]), facts["holder"])
+
+
+def inside_if_any(settings: Settings, command: str) -> Inside | None:
+    """The run that this is inside of, or None outside of any; raises BadInput for half of one."""
+    return inside_of(settings, command) if INSIDE_A_RUN in settings.environment else None
 
 
 def _fact(settings: Settings, name: str, command: str) -> str:

@@ -80,7 +80,14 @@ KNOBS: tuple[Knob, ...] = (
     Knob("exclusive", read.exclusive, "what excludes what: key (one run of the key) or period", "key", "key|period"),
     Knob("if_held", read.if_held, "held by another: skip, or wait (stand by and take over)", "skip", "skip|wait"),
     Knob("rerun", read.flag, "run although this period failed or ran out of time", "false", per_job=False),
-    Knob("force", read.flag, "with --rerun: also although it succeeded", "false", per_job=False),
+    Knob(
+        "force", read.flag, "with --rerun: also although it succeeded; begins anew, with no step done", "false",
+        per_job=False,
+    ),
+    Knob(
+        "accept_changed_steps", read.flag, "go on with a run although its list of steps has changed", "false",
+        per_job=False,
+    ),
     # older periods
     Knob("only_pending", read.flag, "run what is pending of the key, and nothing else", "false", per_job=False),
     Knob("catch_up", read.count, "older periods, pending or missed, to run before its own, at most", "0", "N"),
@@ -122,7 +129,8 @@ BY_NAME: dict[str, Knob] = {knob.name: knob for knob in KNOBS}
 
 # What `run` tells its command, or was told about this one firing, also names knobs: inside a run it is about
 # that run, not about the next one.
-ABOUT_THE_RUN = frozenset(
-    {"key", "period", "tz", "complete_by", "scheduled_at", "job_name", "rerun", "force", "only_pending"}
-)
+ABOUT_THE_RUN = frozenset({
+    "key", "period", "tz", "complete_by", "scheduled_at", "job_name", "rerun", "force",
+    "accept_changed_steps", "only_pending",
+})  # fmt: skip
 INSIDE_A_RUN = "CRONGUARD_TOKEN"

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cronguard.domain.calendar import CalendarAsked
 from cronguard.domain.claim import JobSpec, LeaseTerms
@@ -19,8 +20,13 @@ from cronguard.services.run import Order
 from cronguard.settings import Settings
 from cronguard.settings.host import host_name, host_zone, person
 from cronguard.settings.knobs import BY_NAME
+from cronguard.settings.parsers import utf8
 
-_WHICH_LEDGER = ("dsn", "dsn_file", "state_dir", "config")
+if TYPE_CHECKING:
+    from cronguard.domain.step import StepList
+    from cronguard.settings.step_list import Listed
+
+_HANDED_ON = ("dsn", "dsn_file", "state_dir", "config", "capture")
 
 RUN = "cronguard run --key KEY -- CMD [ARG…]"
 BACKFILL = "cronguard backfill --key KEY --from A --to B -- CMD [ARG…]"
@@ -28,7 +34,7 @@ BACKFILL = "cronguard backfill --key KEY --from A --to B -- CMD [ARG…]"
 
 def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Order:
     """What `cronguard run` is to do; raises BadInput for what does not go together."""
-    _check_command(argv, RUN)
+    argv = _command(settings, argv, RUN)
     _check_what_goes_together(settings)
     order = _order(settings, argv, firing_of(settings, started_at))
     return replace(
@@ -41,18 +47,11 @@ def order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Orde
 
 def backfill_order_of(settings: Settings, argv: Sequence[str], started_at: float) -> Order:
     """What `cronguard backfill` is to do for each of its periods; each is asked for by a person."""
-    _check_command(argv, BACKFILL)
+    argv = _command(settings, argv, BACKFILL)
     _refuse_leaving_stragglers(settings, "backfill")
     firing = firing_of(settings, started_at)
     spec = replace(firing.spec, requested_by=person(settings.environment))
     return _order(settings, argv, replace(firing, spec=spec))
-
-
-def _check_command(argv: Sequence[str], form: str) -> None:
-    if not argv:
-        raise BadInput(f"there is no command; type: {form}")
-    if not argv[0]:
-        raise BadInput(f"the command is an empty word; type: {form}")
 
 
 def _order(settings: Settings, argv: Sequence[str], firing: Firing) -> Order:
@@ -62,7 +61,7 @@ def _order(settings: Settings, argv: Sequence[str], firing: Firing) -> Order:
         environment=_environment(settings),
         retry_delay=settings["retry_delay"],
         skip_exit=settings["skip_exit"],
-        expand=settings["expand"],
+        expand=settings["expand"] and not firing.spec.steps,  # each step fills in its own command
         quiet=settings["quiet"],
         on_silence=OnSilence(settings["on_silence"]),
         stragglers=Stragglers(settings["stragglers"]),
@@ -71,13 +70,37 @@ def _order(settings: Settings, argv: Sequence[str], firing: Firing) -> Order:
     )
 
 
+def _command(settings: Settings, argv: Sequence[str], form: str) -> Sequence[str]:
+    """The command line's, or what the configuration lists; never one of them in the place of the other."""
+    listed = settings.listed
+    if listed and argv:
+        raise BadInput(f"{listed.origin} says already what this job runs; leave the command out, or change it there")
+    if listed:
+        return listed.command or _command_of_list(settings, listed)
+    if not argv:
+        raise BadInput(f"there is no command; type: {form}")
+    if not argv[0]:
+        raise BadInput(f"the command is an empty word; type: {form}")
+    return argv
+
+
+def _command_of_list(settings: Settings, listed: Listed) -> Sequence[str]:
+    from cronguard.settings.step_order import command_of_list, orders_of  # noqa: PLC0415  most jobs have no list
+
+    orders_of(listed.steps, settings, listed.origin)
+    return command_of_list(listed.steps, expand=settings["expand"])
+
+
 def _environment(settings: Settings) -> Mapping[str, str]:
-    """The caller's; where an option said which ledger it is, `cronguard beat` in the command asks the same one."""
-    by_option = {name for name in _WHICH_LEDGER if settings.setting(name).rank == 0}
+    """The caller's; where an option said which ledger it is, `cronguard beat` in the command asks the same one.
+
+    And what may be kept of the run's output, may be kept of its steps'.
+    """
+    by_option = {name for name in _HANDED_ON if settings.setting(name).rank == 0}
     kept = dict(settings.environment)
     for name in ("dsn", "dsn_file") if by_option & {"dsn", "dsn_file"} else ():
         kept.pop(BY_NAME[name].variable, None)
-    said = {name: settings[name] for name in by_option}
+    said = {name: settings.setting(name).text or "" for name in by_option}
     paths = {name: str(Path(value).absolute()) for name, value in said.items() if BY_NAME[name].is_path}
     return kept | {BY_NAME[name].variable: value for name, value in (said | paths).items()}
 
@@ -148,7 +171,17 @@ def _job_spec(settings: Settings) -> JobSpec:
         extend_max=settings["extend_max"],
         claim_within=settings["claim_within"],
         lock=settings["lock"],
+        steps=_steps(settings),
+        accept_changed_steps=settings["accept_changed_steps"],
     )
+
+
+def _steps(settings: Settings) -> StepList | None:
+    if settings.listed is None or not settings.listed.steps:
+        return None
+    from cronguard.domain.step import list_of  # noqa: PLC0415
+
+    return list_of([(step.name, [utf8(word) for word in step.command]) for step in settings.listed.steps])
 
 
 def _terms(settings: Settings) -> LeaseTerms:

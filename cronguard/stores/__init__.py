@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from cronguard.ports import Store, SupervisedStore
+from cronguard.ports import EffectStore, Store, SupervisedStore
 from cronguard.stores.dsn import Address
 
 
@@ -49,8 +49,32 @@ def open_supervised(
     return SupervisedPostgres(address.target, address.name, "supervise", answer_within, clock)
 
 
+def open_effects(
+    address: Address,
+    *,
+    answer_within: float = 15.0,
+    create: bool = True,
+    clock: Callable[[], datetime] | None = None,
+) -> EffectStore:
+    """The same ledger as `open_store` opens, for whoever acts on the outside."""
+    if address.store == "sqlite":
+        from cronguard.stores.sqlite_effects import open_sqlite_effects  # noqa: PLC0415
+
+        return open_sqlite_effects(address.target, answer_within, clock, create=create)
+    from cronguard.stores.postgres_effects import PostgresEffects  # noqa: PLC0415
+
+    return PostgresEffects(address.target, address.name, "effects", answer_within, clock)
+
+
 def schema_script(store: str) -> str:
     """The SQL that `cronguard init` would run on an empty ledger, for a database administrator to read and run."""
     from cronguard.stores.script import script_of  # noqa: PLC0415
 
     return script_of(store)
+
+
+def application_grants(role: str) -> str:
+    """The SQL that lets a job's own role call the functions of the schema in Postgres, and nothing else."""
+    from cronguard.stores.script import application_grants_of  # noqa: PLC0415
+
+    return application_grants_of(role)

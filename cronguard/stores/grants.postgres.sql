@@ -2,8 +2,9 @@
 -- grant usage on schema cronguard to ops_role;
 -- grant select on all tables in schema cronguard to ops_role;
 -- grant insert, update on cronguard.job, cronguard.run, cronguard.attempt to ops_role;
--- grant insert, update, delete on cronguard.lease, cronguard.supervisor to ops_role;
--- grant insert, update on cronguard.recovery to ops_role;
+-- grant insert, update, delete on cronguard.lease, cronguard.supervisor, cronguard.step to ops_role;
+-- grant insert, update on cronguard.recovery, cronguard.effect to ops_role;
 -- grant insert on cronguard.skip, cronguard.intervention to ops_role;
 -- Only `cronguard prune` deletes history. Who is to do that needs besides:
 --   grant delete on cronguard.run, cronguard.attempt, cronguard.skip, cronguard.recovery to ops_role;
+-- A job's own role, which is to call the functions and to see nothing: cronguard init --print-sql --app-role NAME

@@ -53,9 +53,9 @@ def aged_of(key: str, now: datetime, job: Sequence[Row], found: Sequence[Row]) -
 
 
 def prunings_of(pruning: Pruning) -> list[tuple[str, Params]]:
-    """(statement name, parameters) of what goes; the mark is raised with it."""
+    """(statement name, parameters) of what goes; the mark is raised with it. Effects stay: see drop_run."""
     of_runs = [{"key": pruning.job.key, "period": period} for period in pruning.periods]
-    names = ("drop_attempts_of_run", "drop_skips_of_run", "drop_requests_of_run", "drop_run")
+    names = ("drop_attempts_of_run", "drop_skips_of_run", "drop_requests_of_run", "drop_steps_of_run", "drop_run")
     return [("save_job", rows.job_row(pruning.job)), *((name, run) for run in of_runs for name in names)]
 
 

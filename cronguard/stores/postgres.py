@@ -21,6 +21,7 @@ from cronguard.stores.postgres_connection import Row, check, connect
 from cronguard.stores.postgres_errors import translated
 from cronguard.stores.postgres_overview import PostgresOverview
 from cronguard.stores.postgres_pruning import PostgresPruning
+from cronguard.stores.postgres_steps import PostgresSteps
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
@@ -39,7 +40,7 @@ class PostgresPage:
         self.change = change
 
 
-class PostgresStore(PostgresOverview, PostgresPruning):
+class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
     """A ledger in the schema `cronguard` of one database.
 
     `clock` puts a clock of the caller's in the place of the server's, for tests.
@@ -121,10 +122,12 @@ class PostgresStore(PostgresOverview, PostgresPruning):
             found = rows.record_of(answers["show"][0])
             of_run = {"key": key, "period": found.period, "limit": rows.SKIPS_SHOWN}
             said = {**of_run, "limit": rows.INTERVENTIONS_SHOWN}
+            names = ("attempts_of_run", "skips_of_run", "interventions_of_run", "steps_of_run")
             more = self._exchange(
-                connection, ("attempts_of_run", of_run), ("skips_of_run", of_run), ("interventions_of_run", said)
-            )
-        return rows.with_details(found, more["attempts_of_run"], more["skips_of_run"], more["interventions_of_run"])
+                connection, ("attempts_of_run", of_run), ("skips_of_run", of_run), ("interventions_of_run", said),
+                ("steps_of_run", of_run),
+            )  # fmt: skip
+        return rows.with_details(found, *(more[name] for name in names))
 
     def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
         return self._runs(key, "backlog", {"key": key, "missed": missed, "within": within, "now": self._now()})
@@ -168,7 +171,7 @@ class PostgresStore(PostgresOverview, PostgresPruning):
                 cursors = [(name, connection.execute(self._sql[name].encode(), row)) for name, row in asked]
             return {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
 
-    def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, Row]]) -> None:
+    def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, Row]] = ()) -> None:
         warnings: list[str | None] = []
         connection.add_notice_handler(lambda notice: warnings.append(notice.sqlstate))
         with translated(self.name), connection.pipeline():
@@ -209,6 +212,7 @@ class PostgresStore(PostgresOverview, PostgresPruning):
         return [
             ("schema", None), ("clock", {"now": self._now()}),
             ("read_job", parameters), ("read_leases", parameters), ("read_runs", parameters),
+            ("read_steps", parameters),
         ]  # fmt: skip
 
     def _runs(self, key: str, name: str, asked: Row) -> Sight:
@@ -237,6 +241,7 @@ class PostgresStore(PostgresOverview, PostgresPruning):
             leases=tuple(rows.lease_of(row) for row in answers["read_leases"]),
             runs=tuple(rows.run_of(row) for row in answers["read_runs"]),
             noted=SkipReason(noted[0]["reason"]) if noted else None,
+            steps=tuple(rows.step_of(row) for row in answers["read_steps"]),
         )
 
     def _version(self, connection: psycopg.Connection[Row]) -> int:

@@ -127,11 +127,12 @@ insert into cronguard.run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
         started_at, finished_at, complete_by, exit_code, signal,
-        extended_for, progress, progress_note, progressed_at, claim_by, reported_at)
+        extended_for, progress, progress_note, progressed_at, claim_by, reported_at, steps_hash)
 values (%(key)s, %(period)s, %(state)s, %(lane)s, %(attempt)s, %(failures)s, %(recoveries)s, %(attempts_allowed)s,
         %(recoveries_allowed)s, %(token)s, %(holder)s, %(host)s, %(pid)s, %(period_start)s, %(period_end)s, %(zone)s,
         %(cadence)s, %(source)s, %(slot)s, %(started_at)s, %(finished_at)s, %(complete_by)s, %(exit_code)s, %(signal)s,
-        %(extended_for)s, %(progress)s, %(progress_note)s, %(progressed_at)s, %(claim_by)s, %(reported_at)s)
+        %(extended_for)s, %(progress)s, %(progress_note)s, %(progressed_at)s, %(claim_by)s, %(reported_at)s,
+        %(steps_hash)s)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
@@ -140,7 +141,7 @@ on conflict (key, period) do update
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
        exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
        progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at,
-       claim_by = excluded.claim_by, reported_at = excluded.reported_at
+       claim_by = excluded.claim_by, reported_at = excluded.reported_at, steps_hash = excluded.steps_hash
 
 -- name: request_recovery
 -- Once for a run and token, whoever asks; and told to whoever listens, unless it is taken as soon as it is asked for.
@@ -204,10 +205,17 @@ insert into cronguard.intervention (key, period, verb, said_by, reason, said_at)
 values (%(key)s, %(period)s, %(verb)s, %(said_by)s, %(reason)s, %(said_at)s)
 
 -- name: beat
--- The one change that is a single guarded statement. least() passes a null complete_by over.
+-- The one change that is a single guarded statement. least() passes a null complete_by over. What the command has said
+-- by cronguard.beat() is taken over.
 update cronguard.lease
    set lease_until = least(coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease_for)s::interval,
-                           complete_by + %(slack)s::interval)
+                           complete_by + %(slack)s::interval),
+       (progressed_at, progress_note) = (
+         select greatest(s.progressed_at, lease.progressed_at),
+                case when s.progressed_at > lease.progressed_at or lease.progressed_at is null
+                     then coalesce(s.note, lease.progress_note) else lease.progress_note end
+           from (select 1) as always
+           left join cronguard.sign s on s.key = lease.key and s.token = lease.token)
  where key = %(key)s and lane = %(lane)s and token = %(token)s and holder = %(holder)s::uuid
 returning lease_until, stop_requested, coalesce(%(now)s::timestamptz, clock_timestamp()) as now,
           complete_by, progressed_at

@@ -34,7 +34,11 @@ delete from cronguard.skip where key = %(key)s and period = %(period)s
 -- name: drop_requests_of_run
 delete from cronguard.recovery where key = %(key)s and period = %(period)s
 
+-- name: drop_steps_of_run
+delete from cronguard.step where key = %(key)s and period = %(period)s
+
 -- name: drop_run
+-- Not its effects, which are about the outside: one that is forgotten could be claimed, and done, again.
 delete from cronguard.run where key = %(key)s and period = %(period)s
 
 -- name: skips_after

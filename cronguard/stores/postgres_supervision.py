@@ -14,12 +14,13 @@ from datetime import timedelta
 from cronguard.domain.metrics import Metrics
 from cronguard.domain.run import Sight
 from cronguard.domain.supervision import Supervisor, Survey
-from cronguard.stores.postgres import PostgresPage, PostgresStore
+from cronguard.stores.postgres import PostgresPage
 from cronguard.stores.postgres_connection import Row
+from cronguard.stores.postgres_effects import PostgresEffects
 from cronguard.stores.supervision_rows import metrics_of, supervisor_row, survey_of, with_requests
 
 
-class SupervisedPostgres(PostgresStore):
+class SupervisedPostgres(PostgresEffects):
     """A ledger in the schema `cronguard` of one database, for whoever watches over all of it."""
 
     def survey(self, keys: str | None, looked_back: timedelta, limit: int) -> Survey:
@@ -72,13 +73,12 @@ class SupervisedPostgres(PostgresStore):
         asked = {"key": key, "periods": list(periods)}
         return [
             ("schema", None), ("clock", {"now": self._now()}), ("read_job", asked), ("read_leases", asked),
-            ("read_runs_of", asked), ("read_requests_of", asked),
+            ("read_runs_of", asked), ("read_requests_of", asked), ("read_steps_of", asked),
         ]  # fmt: skip
 
     def _sight_of(self, answers: dict[str, list[Row]]) -> Sight:
-        return with_requests(
-            self._sight(answers | {"read_runs": answers["read_runs_of"]}, []), answers["read_requests_of"]
-        )
+        found = {"read_runs": answers["read_runs_of"], "read_steps": answers["read_steps_of"]}
+        return with_requests(self._sight(answers | found, []), answers["read_requests_of"])
 
 
 def _like(keys: str | None) -> str | None:

@@ -55,6 +55,12 @@ select r.*
    and r.period in (select unnest(%(periods)s::text[])
                     union select l.period from cronguard.lease l where l.key = %(key)s)
 
+-- name: read_steps_of
+-- Without what is remembered of their output.
+select key, period, name, ordinal, state, token, attempt, once, start_id, started_at, finished_at, complete_by,
+       exit_code, signal, note
+  from cronguard.step where key = %(key)s and period = any(%(periods)s) order by period, ordinal, name
+
 -- name: read_requests_of
 select * from cronguard.recovery
  where key = %(key)s and period = any(%(periods)s) and taken_at is null and missed_at is null

@@ -23,6 +23,7 @@ from cronguard.domain.run import (
     State,
 )
 from cronguard.domain.said import Intervention, Verb
+from cronguard.domain.step import Step, StepState
 
 Row = Mapping[str, Any]
 Params = dict[str, Any]
@@ -33,7 +34,7 @@ INTERVENTIONS_SHOWN = 50  # of one run and its key, newest first
 _RUN_COLUMNS = (
     "key", "period", "lane", "attempt", "failures", "recoveries", "attempts_allowed", "recoveries_allowed", "token",
     "period_start", "period_end", "zone", "cadence", "source", "slot", "started_at", "finished_at", "complete_by",
-    "exit_code", "signal", "extended_for", "claim_by", "reported_at",
+    "exit_code", "signal", "extended_for", "claim_by", "reported_at", "steps_hash",
 )  # fmt: skip
 _LEASE_COLUMNS = (
     "key", "lane", "period", "token", "lease_until", "complete_by", "extend_max", "extended_for", "extension_id",
@@ -49,6 +50,10 @@ _RECOVERY_COLUMNS = (
 )  # fmt: skip
 _ATTEMPT_COLUMNS = (
     "key", "period", "token", "attempt", "requested_by", "started_at", "finished_at", "exit_code", "signal", "note",
+)  # fmt: skip
+_STEP_COLUMNS = (
+    "key", "period", "name", "ordinal", "token", "attempt", "start_id", "started_at", "finished_at", "complete_by",
+    "exit_code", "signal", "note",
 )  # fmt: skip
 
 
@@ -79,6 +84,12 @@ def skip_of(row: Row) -> Skip:
     return Skip(row["key"], row["period"], SkipReason(row["reason"]), row["seen_at"], row["host"], row["pid"])
 
 
+def step_of(row: Row) -> Step:
+    known = {name: row[name] for name in _STEP_COLUMNS}
+    captured = _captured_of(row) if "output_bytes" in row else None
+    return Step(state=StepState(row["state"]), once=bool(row["once"]), captured=captured, **known)
+
+
 def record_of(row: Row) -> Record:
     return Record(
         row["key"], row["period"], run_of(row), skips=row["skips"], lease_until=row["lease_until"], now=row["now"]
@@ -89,12 +100,15 @@ def intervention_of(row: Row) -> Intervention:
     return Intervention(row["key"], row["period"], Verb(row["verb"]), row["said_by"], row["reason"], row["said_at"])
 
 
-def with_details(record: Record, attempts: Iterable[Row], skips: Iterable[Row], said: Iterable[Row]) -> Record:
+def with_details(
+    record: Record, attempts: Iterable[Row], skips: Iterable[Row], said: Iterable[Row], steps: Iterable[Row]
+) -> Record:
     return replace(
         record,
         attempts=tuple(map(attempt_of, attempts)),
         skipped=tuple(map(skip_of, skips)),
         said=tuple(map(intervention_of, said)),
+        steps=tuple(map(step_of, steps)),
     )
 
 
@@ -134,6 +148,11 @@ def attempt_row(attempt: Attempt) -> Params:
 def end_row(end: AttemptEnd) -> Params:
     names = ("key", "token", "finished_at", "exit_code", "signal", "note")
     return {name: getattr(end, name) for name in names} | {"outcome": str(end.outcome)} | _captured_row(end.captured)
+
+
+def step_row(step: Step) -> Params:
+    known = {name: getattr(step, name) for name in _STEP_COLUMNS}
+    return known | {"state": str(step.state), "once": step.once} | _captured_row(step.captured)
 
 
 def skip_row(skip: Skip) -> Params:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cronguard.errors import SchemaMismatch
 
-VERSION = 6  # the newest migration this version knows, and the schema it needs
+VERSION = 8  # the newest migration this version knows, and the schema it needs
 
 # version -> the oldest client schema that may still write there. Expand first, contract two releases
 # later: only a contracting step may raise it, since clients of the version before run on for a while.
-MIN_READER = {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1}
+MIN_READER = {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1}
 
 
 def check(version: int | None, min_reader: int | None, where: str) -> None:

@@ -30,3 +30,10 @@ def _filled(statement: str, version: int) -> str:
 def _grants(store: str) -> str:
     path = Path(__file__).with_name(f"grants.{store}.sql")
     return f"\n{path.read_text(encoding='utf-8')}" if path.exists() else ""
+
+
+def application_grants_of(role: str) -> str:
+    """For this role, whose name is written so that nothing in it can end it."""
+    text = Path(__file__).with_name("app_grants.postgres.sql").read_text(encoding="utf-8")
+    name = '"' + role.replace('"', '""') + '"'
+    return re.sub(r"\bapp_role;", lambda _: f"{name};", text)

@@ -21,6 +21,7 @@ from cronguard.stores import rows, schema
 from cronguard.stores.sqlite_advisory import SqliteHold, lock_is_free
 from cronguard.stores.sqlite_file import queued, refuse_network_file_system, translated
 from cronguard.stores.sqlite_overview import SqliteOverview
+from cronguard.stores.sqlite_steps import SqliteSteps
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
@@ -30,12 +31,11 @@ INSTANTS = frozenset({
     "now", "last_started_at", "pruned_before", "paused_at", "lease_until", "period_start", "period_end", "slot",
     "started_at", "finished_at", "complete_by", "seen_at", "progressed_at", "expected_until", "expected_by", "claim_by",
     "reported_at", "requested_at", "announced_at", "taken_at", "missed_at", "mass_expiry_at",
-    "said_at", "last_success_at", "last_failure_at",
+    "said_at", "last_success_at", "last_failure_at", "claimed_at", "send_by",
 })  # fmt: skip
 LENGTHS = frozenset({"extend_max", "extended_for", "claim_within"})
 
 Row = dict[str, Any]
-AnySqliteStore = TypeVar("AnySqliteStore", bound="SqliteStore")
 
 
 class SqlitePage:
@@ -49,7 +49,7 @@ class SqlitePage:
         self.change = change
 
 
-class SqliteStore(SqliteOverview):
+class SqliteStore(SqliteOverview, SqliteSteps):
     """A ledger in one file. `clock` puts a clock of the caller's in the place of the host's, for tests."""
 
     def __init__(self, path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> None:
@@ -114,9 +114,12 @@ class SqliteStore(SqliteOverview):
                 of_key = {"key": key, "period": period, "limit": rows.SKIPS_SHOWN}
                 return rows.skips_alone(self._all(connection, "skips_of_run", of_key), now)
             of_run = {"key": key, "period": row["period"], "limit": rows.SKIPS_SHOWN}
-            attempts, skips = (self._all(connection, name, of_run) for name in ("attempts_of_run", "skips_of_run"))
-            said = self._all(connection, "interventions_of_run", of_run | {"limit": rows.INTERVENTIONS_SHOWN})
-            return rows.with_details(rows.record_of(row), attempts, skips, said)
+            said = {**of_run, "limit": rows.INTERVENTIONS_SHOWN}
+            asked = (
+                ("attempts_of_run", of_run), ("skips_of_run", of_run), ("interventions_of_run", said),
+                ("steps_of_run", of_run),
+            )  # fmt: skip
+            return rows.with_details(rows.record_of(row), *(self._all(connection, *question) for question in asked))
 
     def backlog(self, key: str, *, missed: bool = False, within: timedelta | None = None) -> Sight:
         return self._runs(key, "backlog", {"key": key, "missed": missed, "within": within, "now": self._clock()})
@@ -195,6 +198,7 @@ class SqliteStore(SqliteOverview):
             job=rows.job_of(job) if job else None,
             leases=tuple(self._lease_of(row) for row in self._all(connection, "read_leases", asked)),
             runs=tuple(rows.run_of(row) for row in self._all(connection, "read_runs", asked)),
+            steps=tuple(rows.step_of(row) for row in self._all(connection, "read_steps", asked)),
         )
 
     def _lease_of(self, row: Row) -> Lease:
@@ -227,18 +231,24 @@ class SqliteStore(SqliteOverview):
         return bool(there and there["there"])
 
 
+_Store = TypeVar("_Store", bound=SqliteStore)
+
+
 def open_sqlite(
     path: str, answer_within: float, clock: Callable[[], datetime] | None = None, *, create: bool = True
 ) -> SqliteStore:
+    """The ledger in this file, as every run asks of it."""
+    return open_as(SqliteStore, path, answer_within, clock, create=create)
+
+
+def open_as(
+    kind: type[_Store], path: str, answer_within: float, clock: Callable[[], datetime] | None, *, create: bool
+) -> _Store:
     """The ledger in this file, made or brought up to date if need be: on one host nobody else would do it.
 
     Without `create` a file that is not there is not made: it reads as an empty ledger.
     """
-    return made_or_upgraded(SqliteStore(path, answer_within, clock), path, create=create)
-
-
-def made_or_upgraded(store: AnySqliteStore, path: str, *, create: bool) -> AnySqliteStore:
-    """The store, its file made and its schema brought up to date, as `open_sqlite` says."""
+    store = kind(path, answer_within, clock)
     refuse_network_file_system(path)
     if not create and not store.exists():
         return store

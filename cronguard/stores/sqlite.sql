@@ -89,11 +89,12 @@ insert into run
        (key, period, state, lane, attempt, failures, recoveries, attempts_allowed, recoveries_allowed, token,
         holder, host, pid, period_start, period_end, zone, cadence, source, slot,
         started_at, finished_at, complete_by, exit_code, signal,
-        extended_for, progress, progress_note, progressed_at, claim_by, reported_at)
+        extended_for, progress, progress_note, progressed_at, claim_by, reported_at, steps_hash)
 values (:key, :period, :state, :lane, :attempt, :failures, :recoveries, :attempts_allowed,
         :recoveries_allowed, :token, :holder, :host, :pid, :period_start, :period_end, :zone,
         :cadence, :source, :slot, :started_at, :finished_at, :complete_by, :exit_code, :signal,
-        :extended_for, :progress, :progress_note, :progressed_at, :claim_by, :reported_at)
+        :extended_for, :progress, :progress_note, :progressed_at, :claim_by, :reported_at,
+        :steps_hash)
 on conflict (key, period) do update
    set state = excluded.state, lane = excluded.lane, attempt = excluded.attempt, failures = excluded.failures,
        recoveries = excluded.recoveries, attempts_allowed = excluded.attempts_allowed,
@@ -102,7 +103,7 @@ on conflict (key, period) do update
        finished_at = excluded.finished_at, complete_by = excluded.complete_by,
        exit_code = excluded.exit_code, signal = excluded.signal, extended_for = excluded.extended_for,
        progress = excluded.progress, progress_note = excluded.progress_note, progressed_at = excluded.progressed_at,
-       claim_by = excluded.claim_by, reported_at = excluded.reported_at
+       claim_by = excluded.claim_by, reported_at = excluded.reported_at, steps_hash = excluded.steps_hash
 
 -- name: request_recovery
 -- Once for a run and token, whoever asks.

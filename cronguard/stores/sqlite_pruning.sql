@@ -34,7 +34,11 @@ delete from skip where key = :key and period = :period
 -- name: drop_requests_of_run
 delete from recovery where key = :key and period = :period
 
+-- name: drop_steps_of_run
+delete from step where key = :key and period = :period
+
 -- name: drop_run
+-- Not its effects, which are about the outside: one that is forgotten could be claimed, and done, again.
 delete from run where key = :key and period = :period
 
 -- name: skips_after

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from cronguard.domain.metrics import Metrics
 from cronguard.domain.run import Sight
 from cronguard.domain.supervision import Supervisor, Survey
-from cronguard.stores.sqlite import Row, SqlitePage, SqliteStore, made_or_upgraded
+from cronguard.stores.sqlite import Row, SqlitePage, open_as
+from cronguard.stores.sqlite_effects import SqliteEffects
 from cronguard.stores.supervision_rows import metrics_of, supervisor_row, survey_of, with_requests
 
 
-class SupervisedSqlite(SqliteStore):
+class SupervisedSqlite(SqliteEffects):
     """A ledger in one file, for whoever watches over all of it."""
 
     def survey(self, keys: str | None, looked_back: timedelta, limit: int) -> Survey:
@@ -79,14 +80,15 @@ class SupervisedSqlite(SqliteStore):
         runs = {run.period: run for sight in sights for run in sight.runs}
         asked: list[Row] = [{"key": key, "period": period} for period in periods]
         requests = [row for one in asked for row in self._all(connection, "read_requests_of", one)]
-        return with_requests(replace(sights[0], runs=tuple(runs.values())), requests)
+        steps = tuple(step for sight in sights for step in sight.steps)
+        return with_requests(replace(sights[0], runs=tuple(runs.values()), steps=steps), requests)
 
 
 def open_supervised_sqlite(
     path: str, answer_within: float, clock: Callable[[], datetime] | None = None, *, create: bool = True
 ) -> SupervisedSqlite:
     """As `open_sqlite`."""
-    return made_or_upgraded(SupervisedSqlite(path, answer_within, clock), path, create=create)
+    return open_as(SupervisedSqlite, path, answer_within, clock, create=create)
 
 
 def _glob(keys: str | None) -> str | None:

@@ -25,5 +25,7 @@ def writes_of(change: Change) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("take_recovery", rows.attempt_row(attempt)) for attempt in change.opened)
     yield from (("open_attempt", rows.attempt_row(attempt)) for attempt in change.opened)
     yield from (("take_lease", rows.lease_row(lease)) for lease in change.taken)
+    yield from (("forget_step", rows.step_row(step)) for step in change.forgotten)
+    yield from (("save_step", rows.step_row(step)) for step in change.steps)
     yield from (("note_skip", rows.skip_row(skip)) for skip in change.skips)
     yield from (("note_intervention", rows.intervention_row(said)) for said in change.said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,18 @@ import psycopg
 from tests.rig.guard import Guard, Result
 
 STARTS = ("--", "touch", "started")  # a command whose start leaves a trace in the guard's folder
-RECORDS = ("attempt", "intervention", "lease", "run", "skip")
+RECORDS = ("attempt", "effect", "intervention", "lease", "run", "skip", "step")
 
 # Root may read and write everything; without its capabilities it is a user like any other, to whom modes apply.
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
 # A uid that no passwd knows, the caller's own as far as files go.
 UNKNOWN_USER = ("unshare", "--user", "--map-user=54321", "--map-group=54321")
 ON_A_TERMINAL_OF_ITS_OWN = ("setsid", "--ctty", "--wait")
+
+
+def script(*lines: str) -> tuple[str, ...]:
+    """A command whose `cronguard` is the one under test; the first line that fails ends it."""
+    return ("--", "sh", "-ec", "\n".join([f"cronguard() {{ '{sys.executable}' -m cronguard \"$@\"; }}", *lines]))
 
 
 def refusal(guard: Guard, *arguments: str | bytes, **options: Any) -> str:

@@ -161,7 +161,7 @@ def test_dry_run_says_what_would_happen_and_why(sqlite_guard: Guard) -> None:
         "period    2026-01-02  (from the label)",
         "calendar  every day in Europe/Berlin, schedule '0 6 * * *'",
         "held by   nobody",
-        "schedule         0 6 * * *  (--schedule)",
+        "schedule              0 6 * * *  (--schedule)",
     ):
         assert line in said.splitlines()
 

@@ -77,6 +77,16 @@ def test_what_is_to_be_typed_does_what_it_says(guard: Guard) -> None:
     assert guard.show("job", PERIOD)["state"] == "succeeded"
 
 
+def test_unknown_effect_is_told_with_how_to_resolve_it(guard: Guard) -> None:
+    once = ("once", "mail", "ada b", "--period", PERIOD)
+    assert guard.run(*once, "--send-within", "1s", "--", "false").code == 1
+    ((what, key, period, why, command),) = wait_until(lambda: report(guard))
+    assert (what, key, period) == ("unknown_effect", "-", PERIOD)
+    assert why.startswith("mail ada b: claimed ") and why.endswith("whether it was done")
+    assert command == f"cronguard resolve mail 'ada b' --period {PERIOD} --sent (or --released) --reason TEXT"
+    assert report(guard) == []
+
+
 def test_nothing_to_say_is_said_to_a_person_only(guard: Guard) -> None:
     quiet = guard.run("supervise")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")

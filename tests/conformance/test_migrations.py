@@ -146,6 +146,11 @@ def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, 
     assert guard.show("job")["skips"] == 1
     assert guard.run("pause", "job", "--yes").code == guard.run("resume", "job", "--yes").code == 0
     assert guard.run("status").code == guard.run("stats", "job").code == 0
+    assert guard.run("once", "mail", "ada", "--period", "2026-11", "--", "true").code == 0
+    assert '"sent"' in guard.run("effects", "mail", "--json").out
+    step = (sys.executable, "-m", "cronguard", "step", "pull", "--", "true")
+    assert guard.run("run", "--key", "steps", "--", *step).code == 0
+    assert guard.run("run", "--key", "steps", "--rerun", "--force", "--", *step).code == 0
     denied = guard.run("init")
     assert denied.code in (0, 75), denied.err
     with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
@@ -156,12 +161,14 @@ def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, 
 GRANTED_BY = {
     4: {"recovery": "SELECT INSERT UPDATE", "supervisor": "SELECT INSERT UPDATE DELETE"},
     5: {"intervention": "SELECT INSERT"},
+    7: {"sign": "SELECT", "effect": "SELECT INSERT UPDATE"},
+    8: {"step": "SELECT INSERT UPDATE DELETE"},
 }
 
 
-@pytest.mark.parametrize("granted_at", [3, 4])
+@pytest.mark.parametrize("granted_at", [3, 6])
 def test_role_that_kept_leases_before_an_upgrade_keeps_them_after_it(database: Database, granted_at: int) -> None:
-    """Nobody grants anything anew: its beats are answered, its recoveries requested, all the same."""
+    """Nobody grants anything anew: its beats are answered, its recoveries and effects written, all the same."""
     role = 'ops "of old"'
     with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
         connection.execute('create role "ops ""of old""" login')

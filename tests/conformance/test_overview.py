@@ -14,10 +14,12 @@ from cronguard.domain.pruning import Keep
 from cronguard.domain.run import Change, Outcome, State
 from cronguard.domain.said import Verb
 from cronguard.domain.stats import stats_of
-from cronguard.ports import Store
+from cronguard.ports import Store, SupervisedStore
 from cronguard.services.prune import RUNS_AT_ONCE, Pruned, prune_ledger
 from tests.conftest import Clock
 from tests.rig.firings import FAILED, MakeStore, claim, finish, granted, ledger_on, refusal, state
+from tests.rig.sending import sender, states, won
+from tests.rig.steps import do
 from tests.rig.waiting import in_background
 
 TODAY = "2026-11-30"
@@ -145,6 +147,18 @@ def test_old_runs_go_with_their_attempts_and_skips_and_the_young_stay(store: Sto
     assert store.show("job", "2026-10-31")
     assert store.show("job", "2026-10-25") is None  # no skip of it either
     assert prune(store) == Pruned({}, 0)
+
+
+def test_steps_of_a_run_go_with_it_and_its_effects_stay(supervised: SupervisedStore, clock: Clock) -> None:
+    clock.now -= timedelta(days=40)
+    held = granted(claim(supervised))
+    assert do(supervised, held, "pull") == "succeeded"
+    assert won(supervised, "ada", by=sender(held)) == ["ada"]
+    finish(supervised, held)
+    clock.forward(days=38)
+    daily_runs(supervised, clock, 2)
+    assert prune(supervised) == Pruned({"job": 1}, 0)
+    assert (supervised.steps_of("job", held.run.period), states(supervised)) == ([], {"ada": "sending"})
 
 
 def test_pruned_period_is_refused_for_ever_and_the_next_one_is_not(store: Store, clock: Clock) -> None:

@@ -23,6 +23,8 @@ from cronguard.stores.statements import statements
 from tests.conftest import Clock
 from tests.rig.firings import FAILED, TERMS, MakeStore, claim, finish, granted, refusal, state
 from tests.rig.hands import change, spoil
+from tests.rig.sending import sender, states, won
+from tests.rig.steps import asked, begin, do
 from tests.rig.waiting import in_background, still_waits
 from tests.rig.watching import Listener, found, pass_over
 
@@ -465,3 +467,48 @@ def plan(address: Address, statement: str, asked: dict[str, Any]) -> str:
     with psycopg.connect(address.target) as ledger:
         ledger.execute("set enable_seqscan = off")
         return "\n".join(line for (line,) in ledger.execute(f"explain {statement}".encode(), asked))
+
+
+# --------------------------------------------------------------------------- steps and effects
+
+
+def test_finding_names_the_step_that_the_run_stood_at(store: Store, supervised: SupervisedStore, clock: Clock) -> None:
+    held = granted(claim(store))
+    assert do(store, held, "pull") == "succeeded"
+    assert begin(store, held, asked("mails")).answer == "granted"
+    clock.forward(seconds=61)
+    (finding,) = pass_over(supervised).findings
+    assert finding.step and (finding.found, finding.step.name) == ("recovery", "mails")
+
+
+def test_finding_names_the_step_that_failed(store: Store, supervised: SupervisedStore) -> None:
+    held = granted(claim(store))
+    assert [do(store, held, "pull"), do(store, held, "mails", FAILED)] == ["succeeded", "failed"]
+    assert finish(store, held, FAILED) == "mine"
+    (finding,) = pass_over(supervised).findings
+    assert finding.step and (finding.found, finding.step.name) == ("failed", "mails")
+
+
+def test_effect_that_nobody_confirmed_is_told_once_and_never_by_who_watches_some_keys(
+    supervised: SupervisedStore, clock: Clock
+) -> None:
+    assert won(supervised, "ada") == ["ada"]
+    assert found(pass_over(supervised)) == []
+    clock.forward(minutes=16)
+    assert (found(pass_over(supervised, keys="*")), states(supervised)) == ([], {"ada": "sending"})
+    assert found(pass_over(supervised, dry_run=True)) == [("unknown_effect", TODAY)]
+    assert states(supervised) == {"ada": "sending"}
+    told = Listener()
+    passed = pass_over(supervised, told)
+    assert (found(passed), passed.needs_a_person, len(told.heard)) == ([("unknown_effect", TODAY)], True, 1)
+    assert states(supervised) == {"ada": "unknown"}
+    assert found(pass_over(supervised)) == found(pass_over(supervised, dry_run=True)) == []
+
+
+def test_effect_of_a_run_is_told_with_its_key(store: Store, supervised: SupervisedStore, clock: Clock) -> None:
+    held = granted(claim(store))
+    assert won(supervised, "ada", by=sender(held)) == ["ada"]
+    assert finish(store, held) == "mine"
+    clock.forward(minutes=16)
+    (finding,) = pass_over(supervised).findings
+    assert finding.effect and (finding.key, finding.effect.subject) == ("job", "ada")

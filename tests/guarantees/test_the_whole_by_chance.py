@@ -58,6 +58,13 @@ def believes_whoever_comes(held: Granted, sight: Sight) -> Standing:
     )
 
 
+def test_it_would_be_seen_if_a_run_succeeded_without_its_steps(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "unfinished", lambda _steps: ())
+    fleet.endings, fleet.left_steps, given_up = (1, 0, 0), 0.8, for_seconds(120)
+    witness = fleet.run(WORKERS, SUPERVISORS, lambda: bool(fleet.witness.complaints()) or given_up())
+    assert any("succeeded without its step" in complaint for complaint in witness.complaints())
+
+
 def test_it_would_be_seen_if_finish_did_not_look_at_the_token(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "standing", believes_whoever_comes)
     fleet.late_finishes, given_up = 1.0, for_seconds(120)

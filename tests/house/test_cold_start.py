@@ -5,6 +5,9 @@ cron starts cronguard on every host at every tick, mostly to be told that there 
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.rig.guard import Guard
@@ -30,12 +33,13 @@ def loaded(guard: Guard, *arguments: str, code: int = 0) -> frozenset[str]:
     return modules
 
 
+EFFECTS = ("once", "claim", "confirm", "release", "effects", "resolve")
 PEOPLE = ("status", "watch", "keys", "stats", "reset", "cancel", "stop", "pause", "resume", "prune")
+INSIDE = ("beat", "extend", "step", "settle", *EFFECTS)
+COMMANDS = ("", "run", "backfill", *INSIDE, "init", "history", "show", "supervise", *PEOPLE)
 
 
-@pytest.mark.parametrize(
-    "command", ["", "run", "backfill", "beat", "extend", "init", "history", "show", "supervise", *PEOPLE]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_loads_the_front_door_and_no_room_behind_it(bare_guard: Guard, command: str) -> None:
     modules = loaded(bare_guard, *filter(None, [command]), "--help")
     assert modules & (NEVER | DRIVERS | ROOMS | WHERE_RESULTS_ARE_READ) == frozenset()
@@ -60,6 +64,18 @@ def test_a_run_on_sqlite_loads_neither_postgres_nor_what_it_does_not_need(sqlite
     for modules in (granted, skipped):
         assert modules & (NEVER | {"psycopg", "psycopg_binary", "cronguard.render"}) == frozenset()
         assert "sqlite3" in modules
+
+
+def test_an_effect_on_sqlite_loads_neither_postgres_nor_what_it_does_not_need(sqlite_guard: Guard) -> None:
+    asked = ("once", "mail", "ada", "--period", "2026-11", "--", "true")
+    for modules in (loaded(sqlite_guard, *asked), loaded(sqlite_guard, *asked)):
+        assert modules & (NEVER | {"psycopg", "psycopg_binary"}) == frozenset()
+
+
+def test_a_job_in_python_pays_for_no_more_than_it_asks_for(bare_guard: Guard) -> None:
+    asked = "import sys, cronguard; print(*sorted(name for name in sys.modules if name.startswith('cronguard')))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["cronguard"]
 
 
 def test_a_run_on_postgres_loads_no_other_ledger_and_nothing_for_tables_or_failures(postgres_guard: Guard) -> None:

@@ -39,10 +39,19 @@ CASES = (
     ("cronguard run --key digest gadget-", {"gadget-one", "gadget-two"}),
     ("cronguard run --key digest -- gadget-", {"gadget-one", "gadget-two"}),
     ("cronguard run --key digest -- gadget-one sett", {"settings.toml"}),
+    ("cronguard once mail ada --period x -- gadget-", {"gadget-one", "gadget-two"}),
+    ("cronguard once mail ada -- gadget-one sett", {"settings.toml"}),
+    ("cronguard once mail ada --released", {"--released-on"}),
+    ("cronguard effects mail --state ", {"sending", "sent", "released", "unknown"}),
+    ("cronguard claim mail --file sett", {"settings.toml"}),
     ("cronguard history --js", {"--json"}),
     ("cronguard pau", {"pause"}),
     ("cronguard reset --re", {"--reason"}),
     ("cronguard beat --pro", {"--progress"}),
+    ("cronguard step pull --on", {"--once"}),
+    ("cronguard step pull --complete-by ", {"never"}),
+    ("cronguard step pull --once -- gadget-", {"gadget-one", "gadget-two"}),
+    ("cronguard settle --ag", {"--again"}),
     ("cronguard show --dsn-file sett", {"settings.toml"}),
     ("cronguard supervise --met", {"--metrics"}),
     ("cronguard supervise --metrics sett", {"settings.toml"}),
@@ -177,7 +186,7 @@ class Zsh:
         """With completions set up, a wide line, and TAB to list them."""
         (folder / ".zshrc").write_text(
             f"fpath=({COMPLETIONS} $fpath); autoload -U compinit; compinit -u -D\n"
-            "bindkey '^I' list-choices; LISTMAX=0; PS1='ready> '; stty columns 200 -echo\n"
+            "bindkey '^I' list-choices; LISTMAX=0; PS1='ready> '; stty columns 200 rows 100 -echo\n"
         )
         outer, inner = pty.openpty()
         zsh = subprocess.Popen(

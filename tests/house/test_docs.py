@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from cronguard.domain.claim import Granted
+from cronguard.domain.effect import EffectState
 from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, SkipReason, State
+from cronguard.domain.step import StepState
 from cronguard.domain.supervision import Finding, Found
 from cronguard.errors import EXIT_CODES
 from cronguard.services.briefing import environment_of, environment_of_finding
+from cronguard.services.once import EFFECT_TOKEN
 from cronguard.settings.knobs import KNOBS
 from tests.rig.guard import Guard
 from tools import blocks
@@ -23,6 +26,7 @@ from tools.command_tree import all_options, command, commands
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man" / "cronguard.1"
+PAGES = sorted((ROOT / "man").glob("*.[17]"))
 README = ROOT / "README.md"
 COMMANDS = [found.name for found in commands()]
 
@@ -34,7 +38,7 @@ def _variables_given() -> set[str]:
     attempt = Attempt("key", "2026-11-30", 1, 1, holder, now)
     lease = Lease("key", "", "2026-11-30", 1, holder, now)
     told = environment_of_finding(Finding(Found.RECOVERY, "key", "2026-11-30", run), {})
-    return set(environment_of(Granted(run, attempt, lease, now), {})) | set(told)
+    return {*environment_of(Granted(run, attempt, lease, now), {}), *told, EFFECT_TOKEN}
 
 
 VARIABLES = {knob.variable for knob in KNOBS} | _variables_given()
@@ -106,7 +110,7 @@ def _options_in_man(text: str) -> set[str]:
     """As macros and as literal text; kubectl, in an example, has options of its own."""
     text = re.sub(r"^kubectl .*$", "", text, flags=re.MULTILINE)
     long = re.findall(r"\bFl Fl ([a-z][a-z-]*)", text) + re.findall(r"(?<!\S)--([a-z][a-z-]*)", text)
-    return {f"--{name}" for name in long} | {f"-{name}" for name in re.findall(r"\bFl ([a-z])\b", text)}
+    return {f"--{name}" for name in long} | {f"-{name}" for name in re.findall(r"\bFl ([a-z0])\b", text)}
 
 
 def test_the_man_page_names_every_option_and_no_other() -> None:
@@ -138,26 +142,80 @@ def test_the_man_page_explains_every_exit_code(code: str) -> None:
     assert f".It {code}\n" in section
 
 
+ABOUT_EFFECTS = ("once", "claim", "confirm", "release", "effects", "resolve")
+
+
+def test_the_page_of_effects_names_their_options_and_no_other() -> None:
+    text = (ROOT / "man" / "cronguard-once.1").read_text().replace("\\-", "-")
+    own = {name for found in ABOUT_EFFECTS for option in command(found).options for name in option.names}
+    shared = {name for option in command("history").options for name in option.names} - {"-n", "--json"}
+    assert own - shared - {"--limit"} <= _options_in_man(text) <= own | {"--print-sql", "--app-role"}
+
+
 def _mandoc(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["mandoc", *options, str(MAN)], capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.needs("mandoc")
-def test_the_man_page_is_clean() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_man_page_is_clean(page: Path) -> None:
     done = subprocess.run(
-        ["mandoc", "-T", "lint", "-W", "warning", str(MAN)], capture_output=True, text=True, check=False
+        ["mandoc", "-T", "lint", "-W", "warning", str(page)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.needs("mandoc")
-def test_the_man_page_reads_well_on_a_narrow_terminal() -> None:
+@pytest.mark.parametrize(
+    ("page", "typed"),
+    [
+        ("cronguard.1", "cronguard run --key daily_digest -- ./send-digest"),
+        ("cronguard-once.1", 'cronguard once reminder "$who" -- ./send "$who" </dev/null'),
+        ("cronguard-step.1", "cronguard step mails --once -- ./send-mails"),
+        ("cronguard.7", "cronguard.assert_token(key, token)"),
+    ],
+)
+def test_the_man_page_reads_well_on_a_narrow_terminal(page: str, typed: str) -> None:
     done = subprocess.run(
-        ["mandoc", "-T", "ascii", "-O", "width=78", str(MAN)], capture_output=True, text=True, check=True
+        ["mandoc", "-T", "ascii", "-O", "width=78", str(ROOT / "man" / page)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     text = re.sub(r".\x08", "", done.stdout)
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    assert "cronguard run --key daily_digest -- ./send-digest" in text  # as it is to be typed
+    assert typed in text  # as it is to be typed
+
+
+@pytest.mark.parametrize("name", ["step", "settle"])
+def test_the_page_of_a_command_names_its_options_and_no_others(name: str) -> None:
+    page = (ROOT / "man" / "cronguard-step.1").read_text()
+    shared = {option.long for option in command("beat").options}
+    assert {option.long for option in command(name).options} - shared <= _options_in_man(page)
+    assert _options_in_man(page) <= all_options()
+
+
+def test_the_page_of_steps_explains_every_state_of_one() -> None:
+    page = (ROOT / "man" / "cronguard-step.1").read_text()
+    assert re.findall(r"^\.It Sy (\w+)$", page, re.MULTILINE) == [str(state) for state in StepState]
+
+
+def test_the_page_of_ideas_explains_every_state_and_names_no_option_that_is_not() -> None:
+    page = (ROOT / "man" / "cronguard.7").read_text()
+    explained = set(re.findall(r"^\.It Sy (\w+)$", page, re.MULTILINE))
+    assert {str(state) for states in (State, EffectState) for state in states} <= explained
+    assert _options_in_man(page) <= all_options()
+    assert set(re.findall(r"CRONGUARD_[A-Z_]+", page)) <= VARIABLES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_page_is_installed_and_names_all_the_others(page: Path) -> None:
+    section = page.suffix[1:]
+    packaged = f'"man/{page.name}" = "share/man/man{section}/{page.name}"\n'
+    assert packaged in (ROOT / "pyproject.toml").read_text()
+    see_also = page.read_text().partition(".Sh SEE ALSO\n")[2].partition(".Sh ")[0]
+    named = {f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S+) (\d)", see_also, re.MULTILINE)}
+    assert {other.name for other in PAGES} - {page.name} <= named
 
 
 # --- The README -------------------------------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from cronguard.domain.effect import EffectState
 from cronguard.domain.recovery import Cause
 from cronguard.domain.run import Outcome, SkipReason, State
 from cronguard.domain.said import Verb
+from cronguard.domain.step import StepState
 from cronguard.stores.sqlite import INSTANTS, LENGTHS
 from cronguard.stores.statements import migrations, statements
 
@@ -37,6 +39,7 @@ PLANTED = (
     ("Drivers stay in the cellar", "services/judging.py", "import psycopg"),
     ("Only render draws tables", "cli/explain.py", "import rich"),
     ("Only the front door reads argv", "settings/parsers.py", "import typer"),
+    ("The arrows of the house go one way", "api.py", "import cronguard.cli.tell"),
 )
 
 
@@ -144,20 +147,33 @@ def test_no_function_is_too_long_to_read() -> None:
 # --- One word for each thing: Python, and the SQL of both ledgers -----------------------------------------------------
 
 
-def _checked(dialect: str, column: str) -> list[str]:
-    """The values that the schema allows in a column, as its newest migration has them."""
+def _checked(dialect: str, table: str, column: str) -> list[str]:
+    """The values that the schema allows in a column of a table, as its newest migration has them."""
     script = "\n".join(script for _, script in migrations(dialect))
-    lists = re.findall(rf"check \({column} in\s*\(([^)]*)\)", script)
+    statements = re.findall(
+        rf"^(?:create|alter) table (?:cronguard\.)?{table}\b.*?;$", script, re.MULTILINE | re.DOTALL
+    )
+    lists = re.findall(rf"check \({column} in\s*\(([^)]*)\)", "\n".join(statements))
     return re.findall(r"'(\w+)'", lists[-1])
 
 
+CHECKED = [
+    ("run", "state", State),
+    ("attempt", "outcome", Outcome),
+    ("skip", "reason", SkipReason),
+    ("recovery", "cause", Cause),
+    ("intervention", "verb", Verb),
+    ("effect", "state", EffectState),
+    ("step", "state", StepState),
+]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(
-    ("column", "words"),
-    [("state", State), ("outcome", Outcome), ("reason", SkipReason), ("cause", Cause), ("verb", Verb)],
-)
-def test_the_schema_allows_exactly_the_words_of_the_domain(dialect: str, column: str, words: type[StrEnum]) -> None:
-    assert _checked(dialect, column) == [str(word) for word in words]
+@pytest.mark.parametrize(("table", "column", "words"), CHECKED)
+def test_the_schema_allows_exactly_the_words_of_the_domain(
+    dialect: str, table: str, column: str, words: type[StrEnum]
+) -> None:
+    assert _checked(dialect, table, column) == [str(word) for word in words]
 
 
 def _asked_for(node: ast.AST) -> tuple[ast.expr, ...]:
@@ -249,8 +265,11 @@ def test_the_tables_of_both_ledgers_have_the_same_columns() -> None:
             if row[1] in INSTANTS and row[2] == "INTEGER"
         }
     ledger.close()
-    assert here == _postgres_tables()
+    assert here == {table: columns for table, columns in _postgres_tables().items() if table not in ONLY_IN_POSTGRES}
     assert instants == INSTANTS - DERIVED
+
+
+ONLY_IN_POSTGRES = {"sign"}  # written by a function of the schema, of which SQLite has none
 
 
 def _postgres_tables() -> dict[str, list[str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,30 @@ def _mask_of(pid: int, name: str) -> set[int]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     mask = int(next(line.split()[1] for line in lines if line.startswith(name)), 16)
     return {number for number in range(1, 32) if mask & 1 << (number - 1)}
+
+
+# --- What starts no command -------------------------------------------------------------------------------------------
+
+LOST = """
+import os, signal, sys
+from cronguard.errors import Interrupted
+from cronguard.process.signals import interrupting
+try:
+    with interrupting():
+        {body}
+        while True:
+            signal.pause()
+except Interrupted as told:
+    sys.exit(told.signum)
+"""
+IN_AN_EXCEPT = "try: os.kill(os.getpid(), 15)\n        except Exception: print('swallowed')"
+IN_AN_IMPORT = "import told"
+TOLD = "import os\nos.kill(os.getpid(), 15)\nprint('whole')\n"
+
+
+@pytest.mark.parametrize(("body", "said"), [(IN_AN_EXCEPT, "swallowed"), (IN_AN_IMPORT, "whole")])
+def test_word_to_stop_is_not_lost_in_an_except_and_breaks_no_import(tmp_path: Path, body: str, said: str) -> None:
+    (tmp_path / "told.py").write_text(TOLD)
+    script = LOST.format(body=body)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (signal.SIGTERM, [said], "")

@@ -1,8 +1,9 @@
 """A fleet that goes wrong in every way it can, against a real ledger, and a witness who believes nobody.
 
 Workers claim, beat, act and finish as `cronguard run` does, by the product's own ledger and trust; their commands are
-marks on one clock. They freeze for longer than their lease, die without a word, come back on new connections; and
-supervisors pass over the ledger meanwhile. Afterwards `Witness.complaints` says what should not have happened.
+marks on one clock, and two steps that they leave undone now and then. They freeze for longer than their lease, die
+without a word, come back on new connections; and supervisors pass over the ledger meanwhile. Afterwards
+`Witness.complaints` says what should not have happened.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from cronguard.clock import boottime
 from cronguard.domain.claim import Granted, LeaseTerms
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.run import Outcome
+from cronguard.domain.stepping import Beginning
 from cronguard.errors import CronguardError
 from cronguard.ports import Store, SupervisedStore
 from cronguard.process.heartbeat import Trust
 from tests.rig.firings import FAILED, SUCCEEDED, firing, ledger_on
+from tests.rig.steps import asked, begin, end
 from tests.rig.waiting import pause
 from tests.rig.watching import pass_over
 
@@ -30,6 +33,7 @@ MARGIN = 0.2
 TERMS = LeaseTerms(*(timedelta(seconds=seconds) for seconds in (LEASE, 0.2, 0.1, MARGIN)))
 KEYS = ("alpha", "beta", "gamma", "delta", "epsilon")
 AT_ONCE = 2  # periods of a key that are asked for at one time: few, so that they meet
+STEPS = ("pull", "mails")
 EACH_FOR = 2.0  # seconds, until the next takes the place of the oldest
 INTERRUPTED = Ending(Outcome.INTERRUPTED, signal=15)
 ACCEPTED = (Standing.MINE, Standing.LATE, Standing.ALREADY_SO)
@@ -55,6 +59,21 @@ class Finish:
     heard_at: float
 
 
+@dataclass(frozen=True)
+class Stepped:
+    """A step that a worker was let begin, or (`is_over`) whose success the ledger has taken down."""
+
+    held: Granted
+    name: str
+    is_over: bool
+    asked_at: float
+    heard_at: float
+
+    @property
+    def which(self) -> tuple[str, str, str]:
+        return self.held.run.key, self.held.run.period, self.name
+
+
 @dataclass
 class Witness:
     """Everything that the workers themselves have seen; written down by many threads."""
@@ -62,11 +81,13 @@ class Witness:
     acts: list[tuple[float, str, int]] = field(default_factory=list)
     grants: list[Grant] = field(default_factory=list)
     finishes: list[Finish] = field(default_factory=list)
+    stepped: list[Stepped] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def complaints(self) -> list[str]:
         """What should not have happened, in words; nothing where all promises were kept."""
-        return [*self.failures, *self._two_at_once(), *self._falling_tokens(), *self._old_tokens(), *self._run_again()]
+        of_runs = (*self._two_at_once(), *self._falling_tokens(), *self._old_tokens(), *self._run_again())
+        return [*self.failures, *of_runs, *self._steps_missing(), *self._steps_by_old_tokens(), *self._steps_again()]
 
     def _two_at_once(self) -> list[str]:
         """Once a later holder has acted, none before it acts any more."""
@@ -107,6 +128,35 @@ class Witness:
             and grant.asked_at > finish.heard_at
         ]  # fmt: skip
 
+    def _steps_missing(self) -> list[str]:
+        """A run in which a step was begun and never done is no success."""
+        done = {it.which for it in self.stepped if it.is_over}
+        return [
+            f"succeeded without its step {it.name}: {finish.held.run}"
+            for finish in self.finishes
+            for it in self.stepped
+            if finish.outcome is Outcome.SUCCEEDED and finish.standing in ACCEPTED
+            and it.held.run.key == finish.held.run.key and it.held.run.period == finish.held.run.period
+            and it.which not in done
+        ]  # fmt: skip
+
+    def _steps_by_old_tokens(self) -> list[str]:
+        return [
+            f"step {it.name} by an old token: {it.held.run} after {grant.held.run}"
+            for it in self.stepped
+            for grant in self.grants
+            if grant.heard_at < it.asked_at
+            and grant.held.run.key == it.held.run.key and grant.held.run.token > it.held.run.token
+        ]  # fmt: skip
+
+    def _steps_again(self) -> list[str]:
+        done = {it.which: it.heard_at for it in self.stepped if it.is_over}
+        return [
+            f"step {it.name} begun after it was done: {it.held.run}"
+            for it in self.stepped
+            if not it.is_over and it.asked_at > done.get(it.which, it.asked_at)
+        ]
+
 
 def _outranks(later: Granted, finish: Finish) -> bool:
     """A token above, of the same key; for a late success, which takes nothing from another period, of the same run."""
@@ -125,6 +175,8 @@ class Fleet:
     witness: Witness = field(default_factory=Witness)
     over: threading.Event = field(default_factory=threading.Event)
     late_finishes: float = 0.4  # the share of them that come when the lease is over
+    endings: tuple[int, int, int] = (1, 4, 2)  # how often they succeed, fail and are interrupted
+    left_steps: float = 0.2  # the share of steps that are begun and not done
     began_at: float = field(default_factory=boottime)
 
     def run(self, workers: int, supervisors: int, until: Callable[[], bool]) -> Witness:
@@ -157,9 +209,9 @@ class Fleet:
     def _work(self, dice: random.Random) -> None:
         """One firing; on a connection of its own, as after a restart of its host."""
         store = self.new_store()
-        asked = firing(dice.choice(KEYS), period=self._some_period(dice), terms=TERMS, attempts=100, recoveries=100)
+        wanted = firing(dice.choice(KEYS), period=self._some_period(dice), terms=TERMS, attempts=100, recoveries=100)
         asked_at = boottime()
-        verdict = ledger_on(store).claim(asked, lambda _key, _period: None)
+        verdict = ledger_on(store).claim(wanted, lambda _key, _period: None)
         if not isinstance(verdict.answer, Granted):
             self.over.wait(dice.uniform(0, 0.1))
             return
@@ -186,12 +238,28 @@ class Fleet:
             if answer is None:
                 return False
             trust.renew(sent_at, answer.now, answer.lease_until, None)
-        return True
+        return all(self._step(store, held, name, dice) for name in STEPS)
+
+    def _step(self, store: Store, held: Granted, name: str, dice: random.Random) -> bool:
+        """Begun, and mostly done; false when the ledger has named another holder."""
+        step, asked_at = asked(name), boottime()
+        begun = begin(store, held, step).answer
+        if begun is Beginning.GRANTED:
+            self.witness.stepped.append(Stepped(held, name, False, asked_at, boottime()))
+            self.over.wait(dice.uniform(1.0, 2.5) * LEASE if dice.random() < 0.05 else 0)
+            if dice.random() < self.left_steps:
+                return True
+            asked_at = boottime()
+            standing = end(store, held, step)
+            if standing in ACCEPTED:
+                self.witness.stepped.append(Stepped(held, name, True, asked_at, boottime()))
+            return standing in ACCEPTED
+        return begun is not Beginning.LOST
 
     def _finish(self, store: Store, held: Granted, dice: random.Random) -> None:
         if dice.random() < self.late_finishes:
             self.over.wait(dice.uniform(1.2, 3.0) * LEASE)
-        ending = dice.choices((SUCCEEDED, FAILED, INTERRUPTED), (1, 4, 2))[0]
+        ending = dice.choices((SUCCEEDED, FAILED, INTERRUPTED), self.endings)[0]
         asked_at = boottime()
         standing = ledger_on(store).finish(held, ending, asked_at + 5)
         self.witness.finishes.append(Finish(held, ending.outcome, standing, asked_at, boottime()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.rig.waiting import wait_until
@@ -33,18 +34,23 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def freeze_tree(pid: int) -> list[int]:
+    """SIGSTOP the process and all its descendants, parents first so that nothing forks away; who they are."""
+    tree: list[int] = []
+    while new := [one for one in (pid, *descendants(pid)) if one not in tree]:
+        _signal(new, signal.SIGSTOP)
+        tree += new
+    return tree
+
+
 def kill_tree(pid: int) -> None:
     """SIGKILL the process and all its descendants, and wait until none is alive."""
-    tree: set[int] = set()
-    # Frozen first, parents before children, so that nothing forks away from under the list.
-    while new := {pid, *descendants(pid)} - tree:
-        _signal(new, signal.SIGSTOP)
-        tree |= new
+    tree = freeze_tree(pid)
     _signal(tree, signal.SIGKILL)
     wait_until(lambda: not any(map(alive, tree)), saying=f"the tree of {pid} is dead")
 
 
-def _signal(pids: set[int], number: signal.Signals) -> None:
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

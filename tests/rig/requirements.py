@@ -44,7 +44,7 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "namespaces": (_namespaces, "`unshare --mount --pid --uts` is refused: it takes root"),
     **{
         name: (_program(name), f"there is no program {name}: it takes Debian's package")
-        for name in ("cron", "pgbouncer", "mandoc", "zsh", "fish", "ip")
+        for name in ("cron", "pgbouncer", "mandoc", "zsh", "fish", "ip", "psql")
     },
 }
 

@@ -1,0 +1,45 @@
+"""Effects as rows and as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from cronguard.domain.effect import Effect
+from cronguard.domain.text import format_instant
+from cronguard.domain.transcript import visible
+from cronguard.render.printing import NOTHING, print_json, print_table
+
+COLUMNS = ("KIND", "PERIOD", "SUBJECT", "STATE", "CLAIMED", "SEND BY", "KEY", "NOTE")
+INSTANTS = ("claimed_at", "send_by", "finished_at", "reported_at")
+
+
+def show_effects(effects: Sequence[Effect], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"schema": "cronguard.effects/1", "effects": [_document(effect) for effect in effects]})
+    else:
+        print_table(COLUMNS, [_row(effect) for effect in effects])
+
+
+def _row(effect: Effect) -> list[str]:
+    resolved = f"resolved by {effect.resolved_by}: {effect.reason}" if effect.resolved_by else None
+    note = "; ".join(filter(None, (effect.note, resolved))) or NOTHING
+    return [
+        effect.kind, effect.period, visible(effect.subject).replace("\n", "\\n"), str(effect.state),
+        _when(effect.claimed_at), _when(effect.send_by), effect.key or NOTHING, visible(note).replace("\n", "\\n"),
+    ]  # fmt: skip
+
+
+def _when(instant: datetime) -> str:
+    return format_instant(instant.replace(microsecond=0))
+
+
+def _document(effect: Effect) -> dict[str, Any]:
+    known = {name: getattr(effect, name) for name in Effect.__slots__ if name not in ("claim_id", *INSTANTS)}
+    instants = {name: _instant(getattr(effect, name)) for name in INSTANTS}
+    return known | {"state": str(effect.state)} | instants
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return format_instant(instant) if instant else None
