@@ -19,6 +19,7 @@ from cronguard.domain.step import Step
 
 if TYPE_CHECKING:  # a run asks for none of these
     from cronguard.domain.effect import Effect, EffectState
+    from cronguard.domain.ground import Ledger
     from cronguard.domain.metrics import Metrics
     from cronguard.domain.overview import Glance
     from cronguard.domain.progress import Inside
@@ -255,3 +256,13 @@ class SupervisedStore(EffectStore, Protocol):
 
     def metrics(self, keys: str | None, runs: int) -> Metrics:
         """Figures of every key, counted over its newest `runs` runs."""
+
+
+class Groundwork(Protocol):
+    """A ledger as `cronguard doctor` asks of it: what it is like, whoever asks, and whether or not it has a schema."""
+
+    def look(self, zone: str | None, instants: Sequence[datetime]) -> Ledger:
+        """All facts, found by reading; the clocks of this zone at these instants, where it has zone data of its own.
+
+        Raises CronguardError when it does not answer at all.
+        """

@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from cronguard.cli import (
     backfill_command,
+    doctor_command,
     effect_commands,
     inside_commands,
     ledger_commands,
@@ -49,6 +50,7 @@ ledger_commands.add_to(app)
 overview_commands.add_to(app)
 operator_commands.add_to(app)
 supervise_commands.add_to(app)
+doctor_command.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cronguard.cli.tell import SayOnStderr, remark, warn
-from cronguard.clock import boottime
+from cronguard.clock import boottime, host_now
 from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
-from cronguard.ports import Store, SupervisedStore
+from cronguard.ports import Groundwork, Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
 from cronguard.services.effects import Effects
@@ -23,7 +23,7 @@ from cronguard.services.run import Means, Order, run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
-from cronguard.stores import open_effects, open_store, open_supervised
+from cronguard.stores import open_effects, open_ground, open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
 
@@ -159,6 +159,14 @@ def opened_effects(settings: Settings, signals: Signals | None = None, *, create
 
 def address_of(settings: Settings) -> Address:
     return _located(settings)[0]
+
+
+def ground_of(settings: Settings) -> tuple[Groundwork, str, str]:
+    """The ledger, to be looked at as it is; its name; and where its address was set."""
+    address, origin = _located(settings)
+    with _naming(origin):
+        ground = open_ground(address, answer_within=_answer_within(settings), host_clock=host_now)
+    return ground, address.name, origin
 
 
 def _located(settings: Settings) -> tuple[Address, str]:

@@ -25,6 +25,8 @@ def parse_zone(name: str) -> ZoneInfo:
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown; a file, but no zone; a directory such as Europe
         pass
+    if not available_timezones():
+        raise BadInput("there is no time zone data; install Debian's tzdata, or the Python package tzdata")
     near = _nearest(name)
     advice = f"did you mean {near}?" if near else "write it like Europe/Berlin or UTC"
     raise BadInput(f"{name!r} is not an IANA time zone; {advice}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,11 @@ def kills(root: Path = Path("/")) -> int:
             counted = dict(line.split(maxsplit=1) for line in place.read_text().splitlines())
             return int(counted.get("oom_kill", 0))
     return 0
+
+
+def counter(root: Path = Path("/")) -> str | None:
+    """The file that `kills` reads; None where the system does not tell."""
+    return next((str(place) for place in _counters(root) if os.access(place, os.R_OK)), None)
 
 
 def _counters(root: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -98,6 +99,11 @@ def children(pid: int | str = "self") -> list[int]:
             with suppress(OSError):
                 found += map(int, (thread / "children").read_text().split())
     return found
+
+
+def lists_children() -> bool:
+    """Whether this system tells who the children of a process are: without it nothing below us can be found."""
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
 
 
 def descendants(pid: int | str = "self") -> list[int]:

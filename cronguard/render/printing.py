@@ -85,6 +85,18 @@ def drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, sty
     return captured.get()
 
 
+def painted(lines: Sequence[tuple[str, str]]) -> str:
+    """Lines as they are, each in its style, where the terminal shows colours and nobody has forbidden them."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as captured:
+        for line, style in lines:
+            console.print(Text(line, style), soft_wrap=True)
+    return captured.get()
+
+
 def terminal_width() -> int:
     """In columns; 0 where there is no terminal, or it does not say."""
     return terminal_size()[0]

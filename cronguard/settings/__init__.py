@@ -6,7 +6,7 @@ This is the only room that reads the environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,10 +54,15 @@ class Settings(Mapping[str, Any]):
     """The value of every knob; `setting(name)` also tells where it comes from."""
 
     def __init__(
-        self, settings: dict[str, Setting], environment: Mapping[str, str], listed: Listed | None = None
+        self,
+        settings: dict[str, Setting],
+        environment: Mapping[str, str],
+        listed: Listed | None = None,
+        config: Path | None = None,
     ) -> None:
         self._settings = settings
         self.environment = environment
+        self.config = config  # the file that was read
         self.listed = listed  # what the configuration says that this key runs
 
     def __getitem__(self, name: str) -> Any:
@@ -78,14 +83,23 @@ class Settings(Mapping[str, Any]):
         return ", ".join(found) + ": " if found else ""
 
 
-def gather(options: Mapping[str, str | bool | None], environment: Mapping[str, str] | None = None) -> Settings:
-    """Read every knob from where it is set first; raises BadInput, naming the place and what to type instead."""
+def gather(
+    options: Mapping[str, str | bool | None],
+    environment: Mapping[str, str] | None = None,
+    unread: Container[str] = (),
+) -> Settings:
+    """Read every knob from where it is set first; raises BadInput, naming the place and what to type instead.
+
+    Of those `unread` there is only the text.
+    """
     environment = os.environ if environment is None else environment
     said = _Sources(options, environment)
     key = said.first(BY_NAME["key"])[0]
     config = _config(said, environment)
     listed = config.listed.get(key or "") if config else None
-    return Settings({knob.name: _setting(knob, said, config, key) for knob in KNOBS}, environment, listed)
+    settings = {knob.name: _setting(knob, said, config, key) for knob in KNOBS}
+    parsed = {name: setting if name in unread else _parsed(setting) for name, setting in settings.items()}
+    return Settings(parsed, environment, listed, config.path if config else None)
 
 
 class _Sources:
@@ -126,7 +140,7 @@ def _setting(knob: Knob, said: _Sources, config: ConfigFile | None, key: str | N
         text, origin = (found.value, found.origin) if found else (None, BUILT_IN)
     if text is None:
         text, origin = knob.default, BUILT_IN
-    return _parsed(Setting(None, text, origin, knob))
+    return Setting(None, text, origin, knob)
 
 
 def _parsed(setting: Setting) -> Setting:

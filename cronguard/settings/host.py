@@ -23,7 +23,9 @@ def host_zone(environment: Mapping[str, str]) -> ZoneInfo:
         zone = _zone_called(name)
         if zone:
             return zone
-    return ZoneInfo(_FALLBACK)
+    from cronguard.domain.zone import parse_zone  # noqa: PLC0415
+
+    return parse_zone(_FALLBACK)
 
 
 def person(environment: Mapping[str, str]) -> str:

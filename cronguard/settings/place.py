@@ -40,12 +40,16 @@ def _secret_in(path: Path, origin: str) -> str:
 
 def _refuse_host_only(environment: Mapping[str, str]) -> None:
     """Under an orchestrator every replica would have a ledger of its own: a guard that guards nothing."""
-    found = next((name for name in environment if name.startswith(ORCHESTRATORS)), None)
-    if found:
+    if found := orchestrator_of(environment):
         raise BadInput(
             f"no ledger is configured, and {found} says that this is one of many containers, where a ledger on this "
             "host would guard nothing; set CRONGUARD_DSN or CRONGUARD_DSN_FILE to a Postgres"
         )
+
+
+def orchestrator_of(environment: Mapping[str, str]) -> str:
+    """The variable that tells of one; nothing where there is none."""
+    return next((name for name in environment if name.startswith(ORCHESTRATORS)), "")
 
 
 def state_dir(settings: Settings) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from cronguard.ports import EffectStore, Store, SupervisedStore
+from cronguard.ports import EffectStore, Groundwork, Store, SupervisedStore
 from cronguard.stores.dsn import Address
 
 
@@ -64,6 +64,17 @@ def open_effects(
     from cronguard.stores.postgres_effects import PostgresEffects  # noqa: PLC0415
 
     return PostgresEffects(address.target, address.name, "effects", answer_within, clock)
+
+
+def open_ground(address: Address, *, answer_within: float, host_clock: Callable[[], datetime]) -> Groundwork:
+    """The same ledger, to be looked at as it is: nothing is made or upgraded; `host_clock` is compared with its own."""
+    if address.store == "sqlite":
+        from cronguard.stores.sqlite_ground import GroundInSqlite  # noqa: PLC0415
+
+        return GroundInSqlite(address.target, answer_within)
+    from cronguard.stores.postgres_ground import GroundInPostgres  # noqa: PLC0415
+
+    return GroundInPostgres(address.target, address.name, answer_within, host_clock)
 
 
 def schema_script(store: str) -> str:

@@ -51,6 +51,10 @@ class FileSpool:
         documents = ((str(path), _read(path)) for path in sorted(paths, key=lambda path: path.name))
         return [(name, *found) for name, document in documents if (found := self._result_in(document))]
 
+    def count(self) -> int:
+        """All results of this user's, also those for other ledgers and those that cannot be read."""
+        return sum(len(_own_results(folder)) for folder in self._folders)
+
     def _result_in(self, document: dict[str, Any] | None) -> tuple[Granted, Ending] | None:
         """None for another ledger's result, and for what is no result: that is left for a person to look at."""
         if document is None or document.get("ledger") != self._ledger:

@@ -36,7 +36,7 @@ def loaded(guard: Guard, *arguments: str, code: int = 0) -> frozenset[str]:
 EFFECTS = ("once", "claim", "confirm", "release", "effects", "resolve")
 PEOPLE = ("status", "watch", "keys", "stats", "reset", "cancel", "stop", "pause", "resume", "prune")
 INSIDE = ("beat", "extend", "step", "settle", *EFFECTS)
-COMMANDS = ("", "run", "backfill", *INSIDE, "init", "history", "show", "supervise", *PEOPLE)
+COMMANDS = ("", "run", "backfill", *INSIDE, "init", "history", "show", "supervise", "doctor", *PEOPLE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -53,6 +53,7 @@ CASES = (
     ("cronguard step pull --once -- gadget-", {"gadget-one", "gadget-two"}),
     ("cronguard settle --ag", {"--again"}),
     ("cronguard show --dsn-file sett", {"settings.toml"}),
+    ("cronguard doctor --cr", {"--cron"}),
     ("cronguard supervise --met", {"--metrics"}),
     ("cronguard supervise --metrics sett", {"settings.toml"}),
 )

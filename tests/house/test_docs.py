@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from cronguard.cli.examining import TOLD
+from cronguard.domain import postgres_checks, server_settings
 from cronguard.domain.claim import Granted
+from cronguard.domain.diagnosis import SUBJECTS, Level
 from cronguard.domain.effect import EffectState
 from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, SkipReason, State
 from cronguard.domain.step import StepState
@@ -170,6 +173,7 @@ def test_the_man_page_is_clean(page: Path) -> None:
     ("page", "typed"),
     [
         ("cronguard.1", "cronguard run --key daily_digest -- ./send-digest"),
+        ("cronguard-doctor.1", "sudo -u app cronguard doctor --cron"),
         ("cronguard-once.1", 'cronguard once reminder "$who" -- ./send "$who" </dev/null'),
         ("cronguard-step.1", "cronguard step mails --once -- ./send-mails"),
         ("cronguard.7", "cronguard.assert_token(key, token)"),
@@ -198,6 +202,30 @@ def test_the_page_of_a_command_names_its_options_and_no_others(name: str) -> Non
 def test_the_page_of_steps_explains_every_state_of_one() -> None:
     page = (ROOT / "man" / "cronguard-step.1").read_text()
     assert re.findall(r"^\.It Sy (\w+)$", page, re.MULTILINE) == [str(state) for state in StepState]
+
+
+def _checks() -> set[str]:
+    """Every check that a rule of the domain speaks of by its name; those of limits and rights are made of their own."""
+    modules = [*(ROOT / "cronguard" / "domain").glob("*_checks.py"), Path(server_settings.__file__)]
+    name = re.compile(rf'"((?:{"|".join(SUBJECTS)})\.[a-z_]+)"')
+    names = {found for path in modules for found in name.findall(path.read_text())}
+    limits = {f"ledger.{limit.name}" for limit in server_settings.LIMITS}
+    return names | limits | {f"ledger.rights_{use}" for use in postgres_checks.USES}
+
+
+def test_the_page_of_the_checkup_explains_every_level_and_check_and_names_its_options_and_no_others() -> None:
+    page = (ROOT / "man" / "cronguard-doctor.1").read_text()
+    items = re.findall(r"^\.It Sy (.+)$", page, re.MULTILINE)
+    named = [name for item in items for name in item.split(" , ")]
+    assert [name for name in named if "." not in name] == [str(level) for level in Level]
+    assert {name for name in named if "." in name} == _checks()
+    shared = {option.long for option in command("beat").options}
+    assert {option.long for option in command("doctor").options} - shared <= _options_in_man(page)
+    assert _options_in_man(page) <= all_options()
+
+
+def test_the_checkup_knows_every_variable_that_is_told() -> None:
+    assert {knob.variable for knob in KNOBS} | TOLD == VARIABLES
 
 
 def test_the_page_of_ideas_explains_every_state_and_names_no_option_that_is_not() -> None:
