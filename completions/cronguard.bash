@@ -32,6 +32,7 @@ _cronguard_options()
         prune) echo '--keep= --keep-last= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         supervise) echo '--every= --key= --dry-run --json --exit-status --prune --metrics= --on-request= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         doctor) echo '--cron --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        drill) echo '--replicas= --rounds= --only= --within= --clean --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
     esac
 }
 
@@ -72,9 +73,9 @@ _cronguard_value()
         'run --lock' | 'backfill --lock') _cronguard_reply -W $'claim\nadvisory' ;;
         'run --on-silence' | 'backfill --on-silence') _cronguard_reply -W $'freeze\nkill\ncontinue' ;;
         'run --stragglers' | 'backfill --stragglers') _cronguard_reply -W $'kill\nwait\nleave' ;;
-        'run --dsn-file' | 'backfill --dsn-file' | 'beat --dsn-file' | 'extend --dsn-file' | 'step --dsn-file' | 'settle --dsn-file' | 'once --dsn-file' | 'claim --dsn-file' | 'confirm --dsn-file' | 'release --dsn-file' | 'effects --dsn-file' | 'resolve --dsn-file' | 'init --dsn-file' | 'history --dsn-file' | 'show --dsn-file' | 'status --dsn-file' | 'watch --dsn-file' | 'keys --dsn-file' | 'stats --dsn-file' | 'reset --dsn-file' | 'cancel --dsn-file' | 'stop --dsn-file' | 'pause --dsn-file' | 'resume --dsn-file' | 'prune --dsn-file' | 'supervise --dsn-file' | 'doctor --dsn-file') _cronguard_files -f ;;
-        'run --state-dir' | 'backfill --state-dir' | 'beat --state-dir' | 'extend --state-dir' | 'step --state-dir' | 'settle --state-dir' | 'once --state-dir' | 'claim --state-dir' | 'confirm --state-dir' | 'release --state-dir' | 'effects --state-dir' | 'resolve --state-dir' | 'init --state-dir' | 'history --state-dir' | 'show --state-dir' | 'status --state-dir' | 'watch --state-dir' | 'keys --state-dir' | 'stats --state-dir' | 'reset --state-dir' | 'cancel --state-dir' | 'stop --state-dir' | 'pause --state-dir' | 'resume --state-dir' | 'prune --state-dir' | 'supervise --state-dir' | 'doctor --state-dir') _cronguard_files -d ;;
-        'run --config' | 'backfill --config' | 'beat --config' | 'extend --config' | 'step --config' | 'settle --config' | 'once --config' | 'claim --config' | 'confirm --config' | 'release --config' | 'effects --config' | 'resolve --config' | 'init --config' | 'history --config' | 'show --config' | 'status --config' | 'watch --config' | 'keys --config' | 'stats --config' | 'reset --config' | 'cancel --config' | 'stop --config' | 'pause --config' | 'resume --config' | 'prune --config' | 'supervise --config' | 'doctor --config') _cronguard_files -f ;;
+        'run --dsn-file' | 'backfill --dsn-file' | 'beat --dsn-file' | 'extend --dsn-file' | 'step --dsn-file' | 'settle --dsn-file' | 'once --dsn-file' | 'claim --dsn-file' | 'confirm --dsn-file' | 'release --dsn-file' | 'effects --dsn-file' | 'resolve --dsn-file' | 'init --dsn-file' | 'history --dsn-file' | 'show --dsn-file' | 'status --dsn-file' | 'watch --dsn-file' | 'keys --dsn-file' | 'stats --dsn-file' | 'reset --dsn-file' | 'cancel --dsn-file' | 'stop --dsn-file' | 'pause --dsn-file' | 'resume --dsn-file' | 'prune --dsn-file' | 'supervise --dsn-file' | 'doctor --dsn-file' | 'drill --dsn-file') _cronguard_files -f ;;
+        'run --state-dir' | 'backfill --state-dir' | 'beat --state-dir' | 'extend --state-dir' | 'step --state-dir' | 'settle --state-dir' | 'once --state-dir' | 'claim --state-dir' | 'confirm --state-dir' | 'release --state-dir' | 'effects --state-dir' | 'resolve --state-dir' | 'init --state-dir' | 'history --state-dir' | 'show --state-dir' | 'status --state-dir' | 'watch --state-dir' | 'keys --state-dir' | 'stats --state-dir' | 'reset --state-dir' | 'cancel --state-dir' | 'stop --state-dir' | 'pause --state-dir' | 'resume --state-dir' | 'prune --state-dir' | 'supervise --state-dir' | 'doctor --state-dir' | 'drill --state-dir') _cronguard_files -d ;;
+        'run --config' | 'backfill --config' | 'beat --config' | 'extend --config' | 'step --config' | 'settle --config' | 'once --config' | 'claim --config' | 'confirm --config' | 'release --config' | 'effects --config' | 'resolve --config' | 'init --config' | 'history --config' | 'show --config' | 'status --config' | 'watch --config' | 'keys --config' | 'stats --config' | 'reset --config' | 'cancel --config' | 'stop --config' | 'pause --config' | 'resume --config' | 'prune --config' | 'supervise --config' | 'doctor --config' | 'drill --config') _cronguard_files -f ;;
         'backfill --from') _cronguard_reply -W $'current\nprevious' ;;
         'backfill --to') _cronguard_reply -W $'current\nprevious' ;;
         'claim --file' | 'confirm --file' | 'release --file') _cronguard_files -f ;;
@@ -125,7 +126,7 @@ _cronguard()
         word=${word//=/}
         _cronguard_reply -W "${word// /$'\n'}"
     elif [[ ! $command ]]; then
-        _cronguard_reply -W $'run\nbackfill\nbeat\nextend\nstep\nsettle\nonce\nclaim\nconfirm\nrelease\neffects\nresolve\ninit\nhistory\nshow\nstatus\nwatch\nkeys\nstats\nreset\ncancel\nstop\npause\nresume\nprune\nsupervise\ndoctor'
+        _cronguard_reply -W $'run\nbackfill\nbeat\nextend\nstep\nsettle\nonce\nclaim\nconfirm\nrelease\neffects\nresolve\ninit\nhistory\nshow\nstatus\nwatch\nkeys\nstats\nreset\ncancel\nstop\npause\nresume\nprune\nsupervise\ndoctor\ndrill'
     elif [[ $before == 0 ]]; then
         _cronguard_command "$COMP_CWORD"
     fi

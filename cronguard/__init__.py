@@ -34,6 +34,9 @@ services/run.py; the rules it obeys, in domain/admission.py and domain/lifecycle
 
 The walk of `cronguard supervise`: survey -> brake -> page by page: judge, commit,
 tell. services/supervise.py; its rules, in domain/supervision.py and domain/expectation.py.
+
+The walk of `cronguard drill`: round by round, bare and guarded: fire -> harm -> wait -> the
+commands' own marks -> verdict. services/drill.py; its rules, in domain/drill.py and domain/witness.py.
 """
 
 from __future__ import annotations

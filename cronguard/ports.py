@@ -266,3 +266,31 @@ class Groundwork(Protocol):
 
         Raises CronguardError when it does not answer at all.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a server is reached: an address, or the folder of its Unix socket, and the port that names either."""
+
+    host: str
+    port: int
+
+    @property
+    def is_local(self) -> bool:
+        return self.host.startswith("/")
+
+
+class DrilledStore(SupervisedStore, Protocol):
+    """A ledger as a drill asks of it, which removes all that it has written."""
+
+    def lacking(self) -> str:
+        """The right that this role lacks to remove what it has written, as the statement that grants it; or nothing."""
+
+    def erase(self, key: str) -> None:
+        """Remove a key from every table. For keys that nobody but a drill has made."""
+
+    def way(self) -> Way | None:
+        """How the server is reached just now; None where there is no server."""
+
+    def by_way_of(self, detour: Way) -> str:
+        """The DSN of the same ledger, reached by a detour."""

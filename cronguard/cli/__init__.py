@@ -18,6 +18,7 @@ from typer.main import get_command
 from cronguard.cli import (
     backfill_command,
     doctor_command,
+    drill_command,
     effect_commands,
     inside_commands,
     ledger_commands,
@@ -51,6 +52,7 @@ overview_commands.add_to(app)
 operator_commands.add_to(app)
 supervise_commands.add_to(app)
 doctor_command.add_to(app)
+drill_command.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from cronguard.cli.tell import SayOnStderr, remark, warn
 from cronguard.clock import boottime, host_now
 from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
-from cronguard.ports import Groundwork, Store, SupervisedStore
+from cronguard.ports import DrilledStore, Groundwork, Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
 from cronguard.services.effects import Effects
@@ -23,7 +23,7 @@ from cronguard.services.run import Means, Order, run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
-from cronguard.stores import open_effects, open_ground, open_store, open_supervised
+from cronguard.stores import open_drilled, open_effects, open_ground, open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
 
@@ -127,6 +127,11 @@ def opened(
 def opened_for_supervision(settings: Settings, *, create: bool) -> AbstractContextManager[Opened[SupervisedStore]]:
     within = _answer_within(settings)
     return _opened_by(lambda where: open_supervised(where, answer_within=within, create=create), settings, None)
+
+
+def opened_for_drill(settings: Settings, signals: Signals) -> AbstractContextManager[Opened[DrilledStore]]:
+    within = _answer_within(settings)
+    return _opened_by(lambda where: open_drilled(where, answer_within=within), settings, signals)
 
 
 @contextmanager

@@ -28,6 +28,11 @@ def warn(message: str) -> None:
     _say(f"cronguard: warning: {message}")
 
 
+def announce(message: str) -> None:
+    """What is about to take its time: said before, whoever listens."""
+    _say(f"cronguard: {message}")
+
+
 def remark(message: str) -> None:
     """For a person at a terminal only: cron would make a mail of it, for every host."""
     if _at_terminal():

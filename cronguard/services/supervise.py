@@ -50,6 +50,7 @@ class Watch:
     lease_for: timedelta  # how long it waits where it does not trust what it sees, and trusts what it has seen
     keys: str | None = None  # with * and ?
     dry_run: bool = False
+    is_recorded: bool = True  # as this host's last pass; not where it is a rehearsal
 
 
 class Observes(StrEnum):
@@ -94,7 +95,7 @@ def supervise(
     settling = _Settling(watch, store, ledger, told, seen_at)
     if observes is None:
         findings += settling.all_of(survey)
-    if not (watch.dry_run or settling.failure):
+    if watch.is_recorded and not (watch.dry_run or settling.failure):
         _record(watch, store, ledger, survey, held)
     return Passed(survey.now, tuple(_worst_first(findings)), survey.live, observes, settling.failure)
 

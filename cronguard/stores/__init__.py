@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from cronguard.ports import EffectStore, Groundwork, Store, SupervisedStore
+from cronguard.ports import DrilledStore, EffectStore, Groundwork, Store, SupervisedStore
 from cronguard.stores.dsn import Address
 
 
@@ -47,6 +47,17 @@ def open_supervised(
     from cronguard.stores.postgres_supervision import SupervisedPostgres  # noqa: PLC0415
 
     return SupervisedPostgres(address.target, address.name, "supervise", answer_within, clock)
+
+
+def open_drilled(address: Address, *, answer_within: float = 15.0) -> DrilledStore:
+    """The same ledger as `open_store` opens, as a drill sees it."""
+    if address.store == "sqlite":
+        from cronguard.stores.sqlite_drill import open_drilled_sqlite  # noqa: PLC0415
+
+        return open_drilled_sqlite(address.target, answer_within)
+    from cronguard.stores.postgres_drill import DrilledPostgres  # noqa: PLC0415
+
+    return DrilledPostgres(address.target, address.name, "drill", answer_within, None)
 
 
 def open_effects(

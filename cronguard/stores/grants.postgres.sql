@@ -7,4 +7,6 @@
 -- grant insert on cronguard.skip, cronguard.intervention to ops_role;
 -- Only `cronguard prune` deletes history. Who is to do that needs besides:
 --   grant delete on cronguard.run, cronguard.attempt, cronguard.skip, cronguard.recovery to ops_role;
+-- And `cronguard drill` removes the keys that it has made. Who is to hold one needs the same, and:
+--   grant delete on cronguard.job to ops_role;
 -- A job's own role, which is to call the functions and to see nothing: cronguard init --print-sql --app-role NAME

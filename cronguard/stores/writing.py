@@ -8,6 +8,9 @@ from typing import Any
 from cronguard.domain.run import Change
 from cronguard.stores import rows
 
+# All that the runs of a key leave, whose job row goes last: while there is anything, the key can be found.
+ERASES = ("erase_leases", "erase_steps", "erase_requests", "erase_attempts", "erase_skips", "erase_runs", "erase_job")
+
 
 def writes_of(change: Change) -> Iterator[tuple[str, dict[str, Any]]]:
     """(statement name, parameters): leases go before runs, and are dropped before they are taken.
