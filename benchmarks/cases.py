@@ -106,7 +106,7 @@ def _psql(server: Server, proxy: Proxy) -> list[Case]:
 
 def _dislock(server: Server, proxy: Proxy, scratch: Path) -> list[Case]:
     """Its nearest to what cronguard does: one start for each slot, and a lease while it runs."""
-    program, unable = _installed_dislock(scratch / "dislock")
+    program, unable = installed_dislock(scratch / "dislock")
     server.execute("create table key_value (key text primary key, value text not null, expire_at timestamptz not null)",
                    database=DATABASE)  # fmt: skip
     server.execute("alter table key_value owner to app", database=DATABASE)
@@ -119,7 +119,7 @@ def _dislock(server: Server, proxy: Proxy, scratch: Path) -> list[Case]:
     return [case("dislock: skipped", "done"), case("dislock: granted", "key-{n}")]
 
 
-def _installed_dislock(place: Path) -> tuple[str, str]:
+def installed_dislock(place: Path) -> tuple[str, str]:
     """Its program, in a venv of its own; or why there is none."""
     venv.create(place, with_pip=True)
     pip = [str(place / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "dislock"]

@@ -5,16 +5,16 @@ _cronguard_options()
 {
     case $1 in
         '') echo '--version -h --help' ;;
-        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --extend-max= --attempts= --retry-delay= --recoveries= --claim-within= --exclusive= --if-held= --rerun --force --accept-changed-steps --only-pending --catch-up= --catch-up-window= --lease= --lock= --beat-every= --stop-grace= --stall-after= --skip-exit= --on-silence= --stragglers= --expand --quiet --capture= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        backfill) echo '--key= --from= --to= --only-missing --jobs= --keep-going --dry-run --rerun --force --every= --schedule= --tz= --complete-by= --extend-max= --attempts= --retry-delay= --recoveries= --exclusive= --lease= --lock= --beat-every= --stop-grace= --stall-after= --on-silence= --stragglers= --expand --quiet --capture= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        run) echo '--key= --every= --schedule= --tz= --period= --scheduled-at= --job-name= --complete-by= --start-by= --extend-max= --attempts= --retry-delay= --recoveries= --claim-within= --exclusive= --if-held= --rerun --force --accept-changed-steps --only-pending --catch-up= --catch-up-window= --lease= --lock= --beat-every= --stop-grace= --stall-after= --skip-exit= --on-silence= --stragglers= --expand --quiet --capture= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
+        backfill) echo '--key= --from= --to= --only-missing --jobs= --keep-going --dry-run --rerun --force --every= --schedule= --tz= --complete-by= --extend-max= --attempts= --retry-delay= --recoveries= --exclusive= --lease= --lock= --beat-every= --stop-grace= --stall-after= --on-silence= --stragglers= --expand --quiet --capture= --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         beat) echo '--progress= --note= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         extend) echo '--dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        step) echo '--complete-by= --once --attempts= --retry-delay= --stop-grace= --capture= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        step) echo '--complete-by= --once --attempts= --retry-delay= --stop-grace= --capture= --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         settle) echo '--succeeded --again --reason= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        once) echo '--period= --send-within= --released-on= --provider-idempotent --skip-exit= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        claim) echo '--period= --file= -0 --null --send-within= --provider-idempotent --tokens --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        confirm) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        release) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        once) echo '--period= --send-within= --released-on= --provider-idempotent --skip-exit= --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
+        claim) echo '--period= --file= -0 --null --send-within= --provider-idempotent --tokens --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
+        confirm) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
+        release) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         effects) echo '--period= --state= -n= --limit= --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         resolve) echo '--sent --released --reason= --period= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         init) echo '--print-sql --app-role= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
@@ -30,7 +30,7 @@ _cronguard_options()
         pause) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         resume) echo '--reason= -y --yes --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         prune) echo '--keep= --keep-last= --dry-run --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        supervise) echo '--every= --key= --dry-run --json --exit-status --prune --metrics= --on-request= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        supervise) echo '--every= --key= --dry-run --json --exit-status --prune --metrics= --on-request= --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         doctor) echo '--cron --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         drill) echo '--replicas= --rounds= --only= --within= --clean --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
     esac

@@ -2,7 +2,7 @@
 
 # Prints what follows the options of run backfill in these words, a word a line; fails where nothing does.
 function __cronguard_rest
-    argparse --stop-nonopt key= every= schedule= tz= period= scheduled-at= job-name= complete-by= start-by= extend-max= attempts= retry-delay= recoveries= claim-within= exclusive= if-held= rerun force accept-changed-steps only-pending catch-up= catch-up-window= lease= lock= beat-every= stop-grace= stall-after= skip-exit= on-silence= stragglers= expand quiet capture= dry-run dsn= dsn-file= state-dir= db-wait= config= h/help from= to= only-missing jobs= keep-going -- $argv 2>/dev/null
+    argparse --stop-nonopt key= every= schedule= tz= period= scheduled-at= job-name= complete-by= start-by= extend-max= attempts= retry-delay= recoveries= claim-within= exclusive= if-held= rerun force accept-changed-steps only-pending catch-up= catch-up-window= lease= lock= beat-every= stop-grace= stall-after= skip-exit= on-silence= stragglers= expand quiet capture= dry-run dsn= dsn-file= state-dir= db-wait= durable config= h/help from= to= only-missing jobs= keep-going -- $argv 2>/dev/null
     and test (count $argv) -gt 0; and printf '%s\n' $argv
 end
 
@@ -100,6 +100,7 @@ complete -c cronguard -n '__cronguard_at run' -l dsn -x -d 'The ledger: postgres
 complete -c cronguard -n '__cronguard_at run' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at run' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at run' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at run' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at run' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at run' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at backfill' -l key -x -d 'The job\'s name, the same on every host'
@@ -134,6 +135,7 @@ complete -c cronguard -n '__cronguard_at backfill' -l dsn -x -d 'The ledger: pos
 complete -c cronguard -n '__cronguard_at backfill' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at backfill' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at backfill' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at backfill' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at backfill' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at backfill' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at beat' -l progress -x -d 'How far it is: 3/10, 40% or 3'
@@ -160,6 +162,7 @@ complete -c cronguard -n '__cronguard_at step' -l dsn -x -d 'The ledger: postgre
 complete -c cronguard -n '__cronguard_at step' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at step' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at step' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at step' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at step' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at step' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at settle' -l succeeded -d 'It was done: pass it over from now on'
@@ -180,6 +183,7 @@ complete -c cronguard -n '__cronguard_at once' -l dsn -x -d 'The ledger: postgre
 complete -c cronguard -n '__cronguard_at once' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at once' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at once' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at once' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at once' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at once' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at claim' -l period -x -d 'What it is for (inside a run: its own)'
@@ -192,6 +196,7 @@ complete -c cronguard -n '__cronguard_at claim' -l dsn -x -d 'The ledger: postgr
 complete -c cronguard -n '__cronguard_at claim' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at claim' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at claim' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at claim' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at claim' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at claim' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at confirm' -l period -x -d 'What it is for (inside a run: its own)'
@@ -201,6 +206,7 @@ complete -c cronguard -n '__cronguard_at confirm' -l dsn -x -d 'The ledger: post
 complete -c cronguard -n '__cronguard_at confirm' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at confirm' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at confirm' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at confirm' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at confirm' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at confirm' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at release' -l period -x -d 'What it is for (inside a run: its own)'
@@ -210,6 +216,7 @@ complete -c cronguard -n '__cronguard_at release' -l dsn -x -d 'The ledger: post
 complete -c cronguard -n '__cronguard_at release' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at release' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at release' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at release' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at release' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at release' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at effects' -l period -x -d 'Only of it'
@@ -345,6 +352,7 @@ complete -c cronguard -n '__cronguard_at supervise' -l dsn -x -d 'The ledger: po
 complete -c cronguard -n '__cronguard_at supervise' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at supervise' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'
 complete -c cronguard -n '__cronguard_at supervise' -l db-wait -x -d 'How long to try to reach the ledger before giving up with 75 [30s]'
+complete -c cronguard -n '__cronguard_at supervise' -l durable -d 'A claim or result counts only once a synchronous standby of Postgres has it'
 complete -c cronguard -n '__cronguard_at supervise' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at supervise' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at doctor' -l cron -d 'Look again with the environment that cron gives, and say what differs'

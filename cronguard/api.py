@@ -168,4 +168,4 @@ def _store(settings: Settings) -> EffectStore:
     """A ledger that is not there is not made: the run is in no other."""
     dsn, _ = dsn_of(settings)
     address = parse_dsn(dsn) if dsn is not None else local_address(local_ledger(settings))
-    return open_effects(address, create=False)
+    return open_effects(address, create=False, durable=settings["durable"])

@@ -159,6 +159,10 @@ class Store(Backlog, Holds, Overview, Forgetful, Steps, Protocol):
     def name(self) -> str:
         """For people: where the ledger is, without secrets."""
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it was to be durable, and the page that was opened last found no synchronous standby to wait for."""
+
     def connected(self) -> AbstractContextManager[None]:
         """Keep one connection for the calls inside; outside, each call makes and closes its own."""
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text, option
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Durable, StateDir, Text, option
 
 EPILOG = """\b
 Examples:
@@ -76,6 +76,7 @@ def backfill(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Run a command for each period of a range that is not done yet, in order, each as a run of its own."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cronguard.cli.before_command import EndsBeforeCommand
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Json, StateDir, Text, option
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Durable, Json, StateDir, Text, option
 
 ONCE_EPILOG = """\b
 Examples:
@@ -78,6 +78,7 @@ def once(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Do something once per subject and period. Claimed before it is done, confirmed after."""
@@ -101,6 +102,7 @@ def claim(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Claim many at once: read subjects, print those to be done."""
@@ -119,6 +121,7 @@ def confirm(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Read subjects: it was done for these."""
@@ -137,6 +140,7 @@ def release(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Read subjects: it was not done for these. Certainly not: they may be claimed again."""
@@ -193,5 +197,5 @@ def resolve(
 
 def _options(context: typer.Context) -> dict[str, Any]:
     """The ledger's knobs, and the one of once; what else a command is asked is nobody else's affair."""
-    names = ("dsn", "dsn_file", "state_dir", "db_wait", "config", "skip_exit")
+    names = ("dsn", "dsn_file", "state_dir", "db_wait", "durable", "config", "skip_exit")
     return {name: context.params[name] for name in names if name in context.params}

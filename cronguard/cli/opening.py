@@ -120,13 +120,13 @@ def opened(
     settings: Settings, signals: Signals | None = None, *, create: bool = True
 ) -> AbstractContextManager[Opened[Store]]:
     """The configured ledger, closed again afterwards; without `create` a local one that is not there is not made."""
-    key, within = settings["key"] or "", _answer_within(settings)
-    return _opened_by(lambda where: open_store(where, key, answer_within=within, create=create), settings, signals)
+    key, asked = settings["key"] or "", _asked_of_store(settings)
+    return _opened_by(lambda where: open_store(where, key, create=create, **asked), settings, signals)
 
 
 def opened_for_supervision(settings: Settings, *, create: bool) -> AbstractContextManager[Opened[SupervisedStore]]:
-    within = _answer_within(settings)
-    return _opened_by(lambda where: open_supervised(where, answer_within=within, create=create), settings, None)
+    asked = _asked_of_store(settings)
+    return _opened_by(lambda where: open_supervised(where, create=create, **asked), settings, None)
 
 
 def opened_for_drill(settings: Settings, signals: Signals) -> AbstractContextManager[Opened[DrilledStore]]:
@@ -154,7 +154,7 @@ def opened_effects(settings: Settings, signals: Signals | None = None, *, create
     """The effects of the configured ledger; without `create` a local one that is not there is not made."""
     address, origin = _located(settings)
     with _naming(origin):
-        store = open_effects(address, answer_within=_answer_within(settings), create=create)
+        store = open_effects(address, create=create, **_asked_of_store(settings))
     pause, db_wait = (signals or Signals()).pause, settings["db_wait"].total_seconds()
     try:
         yield Effects(store, db_wait, pause, on_failure=_say_that_we_wait(settings))
@@ -199,6 +199,10 @@ def _period_place(settings: Settings) -> str:
     """Once all settings are read, only a period can still make no sense: the key's calendar had to be known first."""
     asked = (settings.setting(name) for name in ("period", "scheduled_at", "job_name"))
     return next((setting.place for setting in asked if setting.is_set), "")
+
+
+def _asked_of_store(settings: Settings) -> dict[str, Any]:
+    return {"answer_within": _answer_within(settings), "durable": settings["durable"]}
 
 
 def _answer_within(settings: Settings) -> float:

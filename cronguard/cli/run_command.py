@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text, option
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Durable, StateDir, Text, option
 
 EPILOG = """\b
 Examples:
@@ -72,6 +72,7 @@ def run(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Run a command once per period, whoever and however many hosts fire it."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cronguard.cli.before_command import EndsBeforeCommand
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, StateDir, Text, option
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Durable, StateDir, Text, option
 
 EPILOG = """\b
 Example, in a script that cronguard run starts:
@@ -59,13 +59,14 @@ def step(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Run one named part of a job, from inside its run; a part that has succeeded is passed over."""
     from cronguard.cli import step_views as views  # noqa: PLC0415  --help needs none of this
 
     said = {"once": once, "complete_by": complete_by, "attempts": attempts, "retry_delay": retry_delay}
-    return views.step(_options(context, "stop_grace", "capture"), name, command or [], said)
+    return views.step(_options(context, "stop_grace", "capture", "durable"), name, command or [], said)
 
 
 def settle(

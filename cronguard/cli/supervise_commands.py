@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Json, StateDir, Text
+from cronguard.cli.options import Config, DbWait, Dsn, DsnFile, Durable, Json, StateDir, Text
 
 EPILOG = """\b
 Examples:
@@ -56,6 +56,7 @@ def supervise(
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
+    durable: Durable = False,
     config: Config = None,
 ) -> int:
     """Pass over the ledger: recover what died, report what was missed or failed; run nothing."""

@@ -32,7 +32,7 @@ Read = TypeVar("Read")
 
 NEEDS_A_PERSON = 1
 COUNTED = 100  # runs of each key that the metrics count, the newest
-LEDGER_KNOBS = ("dsn", "dsn_file", "state_dir", "db_wait", "config")
+LEDGER_KNOBS = ("dsn", "dsn_file", "state_dir", "db_wait", "durable", "config")
 HOOKED = (Found.RECOVERY, Found.UNCLAIMED, Found.MISSED, Found.DEAD)
 WHY_IT_OBSERVES = {
     Observes.OWN_PAUSE: "this pass was late by more than a lease, and only looked",

@@ -87,11 +87,18 @@ class SayOnStderr:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._has_warned = False
 
     def refused(self, why: CronguardError) -> None:
         complain(str(why))
 
     def granted(self, verdict: Verdict) -> None:
+        if verdict.stands_alone and not self._has_warned:
+            self._has_warned = True
+            warn(
+                f"{verdict.claim.key}: --durable: the Postgres waits for no standby (its synchronous_standby_names is "
+                "empty), so a failover may forget this run"
+            )
         if verdict.changed:
             warn(f"{verdict.claim.key}: this changes the key's calendar: {', '.join(verdict.changed)}")
         if verdict.claim.chosen.note:
@@ -125,7 +132,7 @@ class SayOnStderr:
             case "stalled":
                 complain(f"{what}: stopped: neither output nor a beat for too long (--stall-after)")
             case "lost":
-                complain(f"{what}: killed: the lease was lost, another host may be running it")
+                complain(f"{what}: killed: the lease was lost; another host may be running it, or a failover forgot it")
             case "asked":
                 complain(f"{what}: stopped: the ledger asked for it ({ended.why})")
             case _:
@@ -141,6 +148,9 @@ class SayOnStderr:
 
     def lost(self, held: Granted) -> None:
         complain(f"{held.run.key} {held.run.period}: another host has taken over; this attempt does not count")
+
+    def recalled(self, held: Granted) -> None:
+        warn(f"{held.run.key} {held.run.period}: the ledger had forgotten this run (a failover?); it knows its end now")
 
     def kept(self, place: str, failure: Exception) -> None:
         warn(f"{failure}; the result is kept in {place}, and the next cronguard on this host will deliver it")

@@ -30,7 +30,7 @@ from enum import StrEnum
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery
-from cronguard.domain.run import AttemptEnd, Captured, Change, Lease, Outcome, Run, Sight, State
+from cronguard.domain.run import AttemptEnd, Captured, Change, Job, Lease, Outcome, Run, Sight, State
 from cronguard.domain.step import unfinished
 from cronguard.domain.text import format_duration
 from cronguard.errors import CRONGUARD_FAILED
@@ -156,6 +156,7 @@ class Standing(StrEnum):
     MINE = "mine"
     UNFINISHED = "unfinished"  # mine, but a step is left: its exit 0 is no success
     ALREADY_SO = "already_so"  # an earlier write arrived, its acknowledgement did not
+    FORGOTTEN = "forgotten"  # it was mine, and a failover made the ledger forget it; nobody has claimed it since
     LATE = "late"  # recovered meanwhile, or even missed, but nobody has claimed it since
     LOST = "lost"
 
@@ -174,6 +175,8 @@ def standing(held: Granted, sight: Sight) -> Standing:
 
 def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
     """The attempt is over, and with it the run. Asked again, it answers that it is so already."""
+    if is_forgotten(held, sight):
+        return _finish_forgotten(held, ending, sight)
     stands, ending = _counting_steps(held, ending, sight)
     if stands is Standing.LATE and ending.outcome is Outcome.INTERRUPTED:
         stands = Standing.ALREADY_SO  # a release leaves the run pending, whoever wrote it
@@ -183,7 +186,7 @@ def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Chang
         return _given_on(held, ending, sight)
     late_failure = stands is Standing.LATE and ending.outcome is not Outcome.SUCCEEDED
     if stands is Standing.LOST or late_failure or ending.outcome is Outcome.LOST:
-        return Standing.LOST, Change(closed=(_lost(held, ending, sight.now),))
+        return Standing.LOST, _as_lost(held, ending, sight)
     after = _over(held, _seen(held, sight), ending, sight.now)
     dropped = tuple(lease for lease in sight.leases if lease.token == held.run.token)
     end = _noting_extension(_end(held, ending, sight.now), after)
@@ -192,6 +195,36 @@ def finish(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Chang
         after, request = asked_for(after, Cause.STOPPED, held.lease.holder.host, sight)
         change = replace(change, requested=(request,))
     return stands, replace(change, runs=(after,))
+
+
+def is_forgotten(held: Granted, sight: Sight) -> bool:
+    """Whether the ledger knows nothing of this grant (a failover), and nobody can have claimed the run since.
+
+    Every claim writes its token into the run. So an older one there is proof, and so is no run at all, of a key that
+    the ledger knows and has not pruned.
+    """
+    run, job = sight.run(held.run.period), sight.job
+    if run is None:
+        start = held.run.period_start
+        is_pruned = job and job.pruned_before and start and start < job.pruned_before
+        return bool(job and job.token and not is_pruned)
+    if run.state is State.RUNNING and not (run.holder and run.holder.id == held.lease.holder.id):
+        return False
+    return run.token < held.run.token and run.state not in (State.SUCCEEDED, State.CANCELLED)
+
+
+def _finish_forgotten(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Change]:
+    """What was granted is put back, and ends as it would have: the result of work that is done is never lost."""
+    job = sight.job or Job(held.run.key)
+    job = replace(job, token=max(job.token, held.run.token))
+    others = tuple(run for run in sight.runs if run.period != held.run.period)
+    stands, change = finish(held, ending, replace(sight, job=job, runs=(*others, held.run)))
+    if not change.runs:  # something of it may still live: nothing is claimed of it
+        return stands, Change()
+    return (
+        Standing.FORGOTTEN if stands is Standing.MINE else stands,
+        Change(job=job, recalled=(held.attempt,)).then(change),
+    )
 
 
 def _counting_steps(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing, Ending]:
@@ -222,7 +255,7 @@ def fail_and_hold(held: Granted, ending: Ending, sight: Sight) -> tuple[Standing
     """This attempt failed and another will follow in place: the run stays held, the attempt is closed."""
     stands = standing(held, sight)
     if stands is not Standing.MINE:
-        return Standing.LOST, Change(closed=(_lost(held, ending, sight.now),))
+        return Standing.LOST, _as_lost(held, ending, sight)
     after = replace(
         _seen(held, sight), failures=held.run.failures + 1, exit_code=ending.exit_code, signal=ending.signal
     )
@@ -292,6 +325,11 @@ def as_it_ended(run: Run, ending: Ending, now: datetime) -> Run:
 
 def _end(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:
     return _ended(held, ending, ending.outcome, ending.note, now)
+
+
+def _as_lost(held: Granted, ending: Ending, sight: Sight) -> Change:
+    """Nothing but the record of this attempt, where there is one: what somebody has removed is not begun again."""
+    return Change(closed=(_lost(held, ending, sight.now),) if sight.run(held.run.period) else ())
 
 
 def _lost(held: Granted, ending: Ending, now: datetime) -> AttemptEnd:

@@ -24,6 +24,7 @@ USES = {
     "reset": (note, "cronguard reset, cancel, stop, pause, resume and settle need it"),
     "once": (warning, "cronguard once, claim, confirm, release and resolve need it"),
     "prune": (note, "only cronguard prune deletes history; who is never to prune needs no such right"),
+    "drill": (note, "only cronguard drill removes keys, its own; who is never to hold one needs no such right"),
     "init": (note, "only cronguard init changes the schema; a role that runs jobs needs no such right"),
 }
 

@@ -254,6 +254,7 @@ class Change:
 
     job: Job | None = None
     runs: tuple[Run, ...] = ()
+    recalled: tuple[Attempt, ...] = ()  # opened before, and forgotten by a ledger that failed over
     opened: tuple[Attempt, ...] = ()
     closed: tuple[AttemptEnd, ...] = ()
     taken: tuple[Lease, ...] = ()
@@ -277,6 +278,7 @@ class Change:
         return Change(
             job=later.job or self.job,
             runs=tuple(run for run in self.runs if run.period not in again) + later.runs,
+            recalled=self.recalled + later.recalled,
             opened=self.opened + later.opened,
             closed=self.closed + later.closed,
             taken=self.taken + later.taken,
@@ -293,7 +295,7 @@ class Change:
     def __bool__(self) -> bool:
         leases, steps = self.taken or self.updated or self.dropped, self.steps or self.forgotten
         told = self.skips or self.requested or self.followed or self.said
-        return bool(self.job or self.runs or self.opened or self.closed or leases or steps or told)
+        return bool(self.job or self.runs or self.recalled or self.opened or self.closed or leases or steps or told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def ending_of(ended: Ended) -> Ending:
         outcome = _OUTCOME_OF_STOP[ended.stopped]
     if ended.survivors:  # the run is not over while they live: the lease is left to end by itself
         outcome = Outcome.LOST
-    proven = not ended.survivors and ended.stopped is not Stopped.LOST
+    proven = not ended.survivors  # where another has the run, it is of no account
     return Ending(outcome, ended.exit_code, ended.signal, _note(ended), proven=proven, captured=ended.captured)
 
 

@@ -45,6 +45,7 @@ class Verdict:
     sent_at: float
     changed: tuple[str, ...] = ()  # what the winner changes of the key's calendar, in words
     hold: Hold | None = None  # the winner's, with --lock advisory
+    stands_alone: bool = False  # the winner asked for --durable, and there is no standby to wait for
 
 
 class Ledger:
@@ -279,7 +280,7 @@ class _Question:
             page.write(change)
         self._is_granted = isinstance(answer, Granted)
         changed = changes(page.sight.job, claim.calendar) if self._is_granted else ()
-        return Verdict(answer, claim, sent_at, tuple(changed), hold)
+        return Verdict(answer, claim, sent_at, tuple(changed), hold, self._store.stands_alone)
 
     def _decided(self, claim: Claim, sight: Sight, hold: Hold | None) -> tuple[Granted | Skipped, Change]:
         """Both must be had: the claim, and the lock besides where there is to be one."""

@@ -121,6 +121,7 @@ KNOBS: tuple[Knob, ...] = (
     ),
     Knob("dsn_file", read.path, "a file that holds the DSN, such as a mounted secret", metavar="FILE", per_job=False),
     Knob("state_dir", read.path, "where the local ledger and undelivered results lie", metavar="DIR", per_job=False),
+    Knob("durable", read.flag, "a claim or result counts only once a synchronous standby of Postgres has it", "false"),
     Knob("db_wait", read.duration, "how long to try to reach the ledger before giving up with 75", "30s", "DURATION"),
     Knob("config", read.path, "the configuration file, instead of the usual places", metavar="FILE", per_job=False),
 )  # fmt: skip

@@ -97,6 +97,7 @@ def _environment(settings: Settings) -> Mapping[str, str]:
     And what may be kept of the run's output, may be kept of its steps'.
     """
     by_option = {name for name in _HANDED_ON if settings.setting(name).rank == 0}
+    by_option |= {"durable"} if settings["durable"] else set()  # what is said of this one job, the command cannot know
     kept = dict(settings.environment)
     for name in ("dsn", "dsn_file") if by_option & {"dsn", "dsn_file"} else ():
         kept.pop(BY_NAME[name].variable, None)

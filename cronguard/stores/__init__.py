@@ -16,12 +16,14 @@ def open_store(
     answer_within: float = 15.0,
     create: bool = True,
     clock: Callable[[], datetime] | None = None,
+    durable: bool = False,
 ) -> Store:
     """The ledger at this address. Nothing is asked of it yet, but that a local file is there.
 
     `key` names the connection for a database administrator; `answer_within` is
     how many seconds one exchange may take; without `create` a local ledger that
-    is not there reads as empty; `clock` is for tests.
+    is not there reads as empty; `clock` is for tests. With `durable` a change in
+    Postgres counts once a synchronous standby has it; a file always syncs.
     """
     if address.store == "sqlite":
         from cronguard.stores.sqlite import open_sqlite  # noqa: PLC0415
@@ -29,7 +31,7 @@ def open_store(
         return open_sqlite(address.target, answer_within, clock, create=create)
     from cronguard.stores.postgres import PostgresStore  # noqa: PLC0415  psycopg is half of the start-up time
 
-    return PostgresStore(address.target, address.name, key, answer_within, clock)
+    return PostgresStore(address.target, address.name, key, answer_within, clock, durable=durable)
 
 
 def open_supervised(
@@ -38,6 +40,7 @@ def open_supervised(
     answer_within: float = 15.0,
     create: bool = True,
     clock: Callable[[], datetime] | None = None,
+    durable: bool = False,
 ) -> SupervisedStore:
     """The same ledger as `open_store` opens, as a supervisor sees it."""
     if address.store == "sqlite":
@@ -46,7 +49,7 @@ def open_supervised(
         return open_supervised_sqlite(address.target, answer_within, clock, create=create)
     from cronguard.stores.postgres_supervision import SupervisedPostgres  # noqa: PLC0415
 
-    return SupervisedPostgres(address.target, address.name, "supervise", answer_within, clock)
+    return SupervisedPostgres(address.target, address.name, "supervise", answer_within, clock, durable=durable)
 
 
 def open_drilled(address: Address, *, answer_within: float = 15.0) -> DrilledStore:
@@ -66,6 +69,7 @@ def open_effects(
     answer_within: float = 15.0,
     create: bool = True,
     clock: Callable[[], datetime] | None = None,
+    durable: bool = False,
 ) -> EffectStore:
     """The same ledger as `open_store` opens, for whoever acts on the outside."""
     if address.store == "sqlite":
@@ -74,7 +78,7 @@ def open_effects(
         return open_sqlite_effects(address.target, answer_within, clock, create=create)
     from cronguard.stores.postgres_effects import PostgresEffects  # noqa: PLC0415
 
-    return PostgresEffects(address.target, address.name, "effects", answer_within, clock)
+    return PostgresEffects(address.target, address.name, "effects", answer_within, clock, durable=durable)
 
 
 def open_ground(address: Address, *, answer_within: float, host_clock: Callable[[], datetime]) -> Groundwork:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from cronguard.errors import BadInput
 
@@ -111,9 +112,17 @@ def _from_conninfo(text: str) -> Address:
     if "@" in host or not re.fullmatch(r"[\d,]*", port):
         raise BadInput(f"the host or port in the DSN is malformed; write it as {FORMS}")
     if port and host:
-        host = f"{host}:{port}"
+        host = _with_ports(host, port)
     place = pairs.get("dbname") or (f"service {pairs['service']}" if "service" in pairs else "")
     return Address("postgres", text, _name(host, place), "password" in pairs)
+
+
+def _with_ports(hosts: str, ports: str) -> str:
+    """As a URL has several of them, each with its own; one port is that of all."""
+    each, own = hosts.split(","), ports.split(",")
+    own = own * len(each) if len(own) == 1 else own
+    named = (f"{host}:{port}" if port else host for host, port in zip_longest(each, own, fillvalue=""))
+    return ",".join(named)
 
 
 def _name(host: str, database: str) -> str:

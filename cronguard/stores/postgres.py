@@ -14,18 +14,17 @@ from datetime import datetime, timedelta
 import psycopg  # noqa: TID253  this is the one module that talks to Postgres
 
 from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
-from cronguard.errors import LedgerRefused
 from cronguard.ports import Beat, Foregone, Hold
 from cronguard.stores import rows, schema
 from cronguard.stores.postgres_connection import Row, check, connect
-from cronguard.stores.postgres_errors import translated
+from cronguard.stores.postgres_errors import confirmed, translated
 from cronguard.stores.postgres_overview import PostgresOverview
 from cronguard.stores.postgres_pruning import PostgresPruning
 from cronguard.stores.postgres_steps import PostgresSteps
 from cronguard.stores.statements import migrations, statements
 from cronguard.stores.writing import writes_of
 
-NOT_REPLICATED = "01000"  # the warning with which a cancelled wait for a synchronous standby commits locally
+LOCK_FOR = 5.0  # seconds at most to wait for a row that somebody else has
 MIGRATIONS_LOCK = 0x63726F6E67756172  # "cronguar", for pg_advisory_xact_lock; never change it
 
 
@@ -44,13 +43,24 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
     """A ledger in the schema `cronguard` of one database.
 
     `clock` puts a clock of the caller's in the place of the server's, for tests.
+    With `durable` a change counts once a synchronous standby has it.
     """
 
     def __init__(
-        self, dsn: str, name: str, key: str, answer_within: float, clock: Callable[[], datetime] | None = None
+        self,
+        dsn: str,
+        name: str,
+        key: str,
+        answer_within: float,
+        clock: Callable[[], datetime] | None = None,
+        *,
+        durable: bool = False,
     ) -> None:
         check(dsn)
         self.name = name
+        self.stands_alone = False
+        self._durable = durable
+        self._in_doubt = False  # whether a commit of ours may be in the server, and not confirmed
         self._answer_within = answer_within
         self._dsn = dsn
         self._application = f"cronguard:{key}".encode()[:63].decode(errors="ignore")
@@ -80,8 +90,8 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
         with self._connection() as connection:
             parameters = {"key": key}
             answers = self._exchange(
-                connection, ("begin_page", None), ("settle_page", None), ("add_job", parameters),
-                ("lock_job", parameters), ("lock_leases", parameters), *self._view(key, period),
+                connection, *self._begin_page(), ("add_job", parameters), ("lock_job", parameters),
+                ("lock_leases", parameters), *self._view(key, period),
             )  # fmt: skip
             with self._opened(connection, self._sight(answers, [])) as page:
                 yield page
@@ -89,13 +99,16 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
     def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
         parameters = rows.lease_row(lease) | {"lease_for": lease_for, "slack": slack, "now": self._now()}
         with self._connection() as connection:
-            answers = self._exchange(connection, ("beat", parameters))
+            answers = self._exchange(
+                connection, ("begin_page", None), self._settled("settle_beat"), ("beat", parameters), ("commit", None)
+            )
         return Beat(**answers["beat"][0]) if answers["beat"] else None
 
     def hold(self) -> Hold:
         from cronguard.stores.postgres_advisory import PostgresHold  # noqa: PLC0415  only for --lock advisory
 
-        return PostgresHold(self._dsn, self.name, self._application, self._answer_within, self._now)
+        settled = self._settled("settle_beat")
+        return PostgresHold(self._dsn, self.name, self._application, self._answer_within, self._now, settled)
 
     def note(self, skip: Skip) -> None:
         with self._connection() as connection:
@@ -166,33 +179,43 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
 
     def _exchange(self, connection: psycopg.Connection[Row], *asked: tuple[str, Row | None]) -> dict[str, list[Row]]:
         """All of these statements in one round trip; the answers by statement name."""
-        with translated(self.name):
+        committing = self._in_doubt or (asked[-1][0] == "commit" and asked[0][0] != "begin_look")
+        with translated(self.name, committing=committing), confirmed(connection, self.name):
             with connection.pipeline():
                 cursors = [(name, connection.execute(self._sql[name].encode(), row)) for name, row in asked]
-            return {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
+            answers = {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
+        if "settle_durably" in answers:
+            self.stands_alone = answers["settle_durably"][0]["alone"]
+        return answers
+
+    def _begin_page(self) -> list[tuple[str, Row | None]]:
+        return [("begin_page", None), self._settled("settle_page")]
+
+    def _settled(self, name: str) -> tuple[str, Row]:
+        """A lock that others have is given up before we give up its server, which would go on waiting for it."""
+        lock_for = min(LOCK_FOR, 0.8 * self._answer_within)
+        return "settle_durably" if self._durable else name, {"lock_for": f"{lock_for * 1000:.0f}ms"}
 
     def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, Row]] = ()) -> None:
-        warnings: list[str | None] = []
-        connection.add_notice_handler(lambda notice: warnings.append(notice.sqlstate))
-        with translated(self.name), connection.pipeline():
-            for name, row in writes:
-                connection.execute(self._sql[name].encode(), row)
-            connection.execute(self._sql["commit"].encode())
-        if NOT_REPLICATED in warnings:
-            raise LedgerRefused(
-                f"the ledger at {self.name} committed only locally: its synchronous standby did not confirm"
-            )
+        self._in_doubt = True
+        self._exchange(connection, *writes, ("commit", None))
+        self._in_doubt = False
 
     @contextmanager
     def _opened(self, connection: psycopg.Connection[Row], sight: Sight) -> Iterator[PostgresPage]:
-        """The page of a key that is locked; what is written is committed on leaving, or nothing is."""
+        """The page of a key that is locked; what is written is committed on leaving, or nothing is.
+
+        Where it may show what an earlier commit of ours has left, that must be confirmed before it is relied on: a
+        commit with nothing in it waits for all that came before.
+        """
         page = PostgresPage(sight)
         try:
             yield page
         except BaseException:
             self._let_go(connection)
             raise
-        if page.change:
+        is_known = sight.job is not None and sight.job.token > 0  # else nothing of ours can be there
+        if page.change or (is_known and (self._durable or self._in_doubt)):
             self._commit(connection, writes_of(page.change))
         else:
             self._let_go(connection)

@@ -24,12 +24,25 @@ select set_config('statement_timeout', '10s', true),
        set_config('synchronous_commit', 'off', true)
 
 -- name: settle_page
-select set_config('lock_timeout', '5s', true),
+select set_config('lock_timeout', %(lock_for)s, true),
        set_config('statement_timeout', '10s', true),
        set_config('idle_in_transaction_session_timeout', '10s', true),
        set_config('synchronous_commit',
                   case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
                        else current_setting('synchronous_commit') end, true)
+
+-- name: settle_durably
+-- The strongest there is: what no synchronous standby has applied does not count as committed. Is there one?
+select set_config('lock_timeout', %(lock_for)s, true),
+       set_config('statement_timeout', '10s', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('synchronous_commit', 'remote_apply', true),
+       current_setting('synchronous_standby_names') = '' as alone
+
+-- name: settle_beat
+-- A beat whose commit waits for a standby has the row; those that come after it must not pile up behind.
+select set_config('lock_timeout', %(lock_for)s, true),
+       set_config('statement_timeout', '10s', true)
 
 -- name: schema
 select version, min_reader from cronguard.schema_version order by version desc limit 1
@@ -172,6 +185,12 @@ update cronguard.recovery
 insert into cronguard.attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
 values (%(key)s, %(token)s, %(period)s, %(attempt)s, %(holder)s, %(host)s, %(pid)s, %(requested_by)s, %(started_at)s)
 
+-- name: recall_attempt
+-- Opened before, by a claim that a failover has forgotten.
+insert into cronguard.attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
+values (%(key)s, %(token)s, %(period)s, %(attempt)s, %(holder)s, %(host)s, %(pid)s, %(requested_by)s, %(started_at)s)
+on conflict (key, token) do nothing
+
 -- name: close_attempt
 -- Written once; only "lost" may still give way, to what the late holder saw of its own command.
 update cronguard.attempt
@@ -205,7 +224,7 @@ insert into cronguard.intervention (key, period, verb, said_by, reason, said_at)
 values (%(key)s, %(period)s, %(verb)s, %(said_by)s, %(reason)s, %(said_at)s)
 
 -- name: beat
--- The one change that is a single guarded statement. least() passes a null complete_by over. What the command has said
+-- The one change that is decided by a single guarded statement. least() passes a null complete_by over. What the command has said
 -- by cronguard.beat() is taken over.
 update cronguard.lease
    set lease_until = least(coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease_for)s::interval,

@@ -22,7 +22,7 @@ from cronguard.errors import CronguardError
 from cronguard.ports import Beat
 from cronguard.stores import rows
 from cronguard.stores.postgres_connection import Row, connect
-from cronguard.stores.postgres_errors import translated
+from cronguard.stores.postgres_errors import confirmed, translated
 from cronguard.stores.statements import statements
 
 LOOKED_FOR = 3  # times, in a transaction each: a pooler may give another session to any of them
@@ -35,9 +35,16 @@ class PostgresHold:
     """One session lock at most, for as long as its connection lives. To be used by one thread at a time."""
 
     def __init__(
-        self, dsn: str, name: str, application: str, answer_within: float, now: Callable[[], datetime | None]
+        self,
+        dsn: str,
+        name: str,
+        application: str,
+        answer_within: float,
+        now: Callable[[], datetime | None],
+        settled: tuple[str, Row],
     ) -> None:
         self._name = name
+        self._settled = settled
         self._now = now
         self._sql = statements("postgres")
         self._number: int | None = None
@@ -76,14 +83,21 @@ class PostgresHold:
         """Renew the lease over the very connection that holds the lock; None when either is gone."""
         asked = rows.lease_row(lease) | {"lease_for": lease_for, "slack": slack, "now": self._now()}
         try:
-            found = self._exchange(("beat", asked), ("has_lock", {"lock": self._number}))
+            found = self._beaten(asked)
         except psycopg.Error as error:
             if self._connection.closed or (error.sqlstate or "08").startswith(SESSION_ENDED):
                 return None  # an answer that does not come in time leaves nothing to rely on either
             with translated(self._name):
                 raise
-        answers, locks = found
+        _, _, answers, _, locks = found
         return Beat(**answers[0]) if answers and locks[0]["answer"] else None
+
+    def _beaten(self, asked: Row) -> list[list[Row]]:
+        with confirmed(self._connection, self._name):
+            return self._exchange(
+                ("begin_page", None), self._settled, ("beat", asked), ("commit", None),
+                ("has_lock", {"lock": self._number}),
+            )  # fmt: skip
 
     def release(self) -> None:
         self._connection.close()

@@ -32,6 +32,10 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
+class NoAnswer(psycopg.OperationalError):
+    """The server has taken the question, and not answered it in time."""
+
+
 class ImpatientConnection(psycopg.Connection[Row]):
     """A connection that gives up an exchange after a while: a frozen backend on a live host is invisible to TCP."""
 
@@ -71,7 +75,7 @@ def _bounded(exchange: Generator[Any, Any, Any], seconds: float) -> Generator[An
         while True:
             ready = yield wanted
             if not ready and time.monotonic() > give_up_at:
-                raise psycopg.OperationalError("timeout: the server did not answer")
+                raise NoAnswer("timeout: the server did not answer")
             wanted = exchange.send(ready)
     except StopIteration as done:
         return done.value

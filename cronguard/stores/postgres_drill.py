@@ -23,9 +23,7 @@ class DrilledPostgres(SupervisedPostgres):
     def erase(self, key: str) -> None:
         asked = {"key": key}
         with self._connection() as connection:
-            self._exchange(
-                connection, ("begin_page", None), ("settle_page", None), ("lock_job", asked), ("lock_leases", asked)
-            )
+            self._exchange(connection, *self._begin_page(), ("lock_job", asked), ("lock_leases", asked))
             self._commit(connection, [(name, asked) for name in ERASES])
 
     def way(self) -> Way:

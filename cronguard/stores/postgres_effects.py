@@ -55,7 +55,7 @@ class PostgresEffects(PostgresStore):
     @contextmanager
     def effects(self, inside: Inside | None = None) -> Iterator[PostgresEffectPage]:
         """The run's row is held, and neither its job's nor its lease's: beats go on, and only a recovery waits."""
-        asked: list[tuple[str, Row | None]] = [("begin_page", None), ("settle_page", None), ("schema", None)]
+        asked: list[tuple[str, Row | None]] = [*self._begin_page(), ("schema", None)]
         asked += [("hold_run", inside_row(inside))] if inside else []
         with self._connection() as connection:
             answers = self._exchange(connection, *asked, ("clock", {"now": self._now()}))
@@ -73,7 +73,7 @@ class PostgresEffects(PostgresStore):
             self._close(connection, page)
 
     def _close(self, connection: Any, page: PostgresEffectPage) -> None:
-        if page.has_written:
+        if page.has_written or self._durable or self._in_doubt:
             self._commit(connection)
         else:
             self._let_go(connection)

@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg  # noqa: TID253  behind the door of stores.open_store
 
 from cronguard.errors import CronguardError, LedgerRefused, LedgerUnavailable, SchemaMismatch
+from cronguard.stores.postgres_connection import NoAnswer
 
 # Asking again helps: full (53300), shutting down or starting (57P0x), cut (08xxx), a conflict of transactions
-# (40001, 40P01), a server that has become a standby (25006), a lock not had in time (55P03), and our own
+# (40001, 40P01), a server that is a standby, yet or by now (25006, 0A000), a lock not had in time (55P03), and our own
 # statement_timeout or an operator's cancel (57014).
-_RETRY = re.compile(r"53300|57P0\d|08\w{3}|40001|40P01|25006|55P03|57014")
+_RETRY = re.compile(r"53300|57P0\d|08\w{3}|40001|40P01|25006|0A000|55P03|57014")
+_STANDBY = "it is a standby (read only)"
+_IN_OUR_WORDS = {
+    "25006": _STANDBY,
+    "0A000": _STANDBY,
+    "55P03": "somebody else has the same row for too long (a commit that no synchronous standby confirms?)",
+}
+_NOT_REPLICATED = "01000"  # the warning with which a wait for a synchronous standby ends that was cancelled
+_UNCONFIRMED = "did not confirm a commit in time (does its synchronous standby answer?)"
 _NO_SCHEMA = ("3F000", "42P01")  # the schema, or a table in it, is not there
 _NO_RIGHTS = "42501"
 
@@ -36,18 +46,50 @@ _PASSING = (
     (re.compile(r"translate host name|name or service not known|resolve", re.I), "the host's name is not known"),
     (re.compile(r"too many (clients|connections)|connection slots", re.I), "the server has no free connection"),
     (re.compile(r"starting up|shutting down|recovery mode", re.I), "the server is starting or stopping"),
-    (re.compile(r"read-only", re.I), "the server takes no writes (a standby?)"),
+    (re.compile(r"read-only", re.I), _STANDBY),
     (re.compile(r"no such file or directory", re.I), "no server listens on that socket"),
 )
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translated(where: str, *, committing: bool = False) -> Iterator[None]:
     """Turn what psycopg raises into cronguard's own failures; the driver's text could hold the DSN."""
     try:
         yield
     except psycopg.Error as error:
+        if committing and any(isinstance(one, NoAnswer) for one in _chain(error)):
+            raise unconfirmed(where) from None
         raise _translate(error, where) from None
+
+
+@contextmanager
+def confirmed(connection: psycopg.Connection[Any], where: str) -> Iterator[None]:
+    """A wait for a synchronous standby that somebody cancelled ends with a mere warning: it counts as failed."""
+    warnings: list[str | None] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        warnings.append(notice.sqlstate)
+
+    connection.add_notice_handler(note)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(note)
+    if _NOT_REPLICATED in warnings:
+        raise unconfirmed(where)
+
+
+def unconfirmed(where: str) -> LedgerUnavailable:
+    """A commit that the server itself may have, and its standby not: it counts as failed, and is asked for again."""
+    return LedgerUnavailable(f"the ledger at {where} {_UNCONFIRMED}")
+
+
+def _chain(error: psycopg.Error) -> Iterator[psycopg.Error]:
+    """The error, and what it came of: on leaving a pipeline the driver fails once more, with words of its own."""
+    found: BaseException | None = error
+    while isinstance(found, psycopg.Error):
+        yield found
+        found = found.__context__
 
 
 def _translate(error: psycopg.Error, where: str) -> CronguardError:
@@ -61,15 +103,16 @@ def _translate(error: psycopg.Error, where: str) -> CronguardError:
             f"the ledger at {where} denies this role a right: {_first_line(error)}; see cronguard init --print-sql"
         )
     if _RETRY.fullmatch(state):
-        return LedgerUnavailable(f"the ledger at {where} did not answer: {_first_line(error)}")
+        why = _IN_OUR_WORDS.get(state) or _first_line(error)
+        return LedgerUnavailable(f"the ledger at {where} did not answer: {why}")
     return CronguardError(f"the ledger at {where} failed ({state}): {_first_line(error)}")
 
 
 def _without_state(error: psycopg.Error, where: str) -> CronguardError:
-    text = str(error)
+    text = "\n".join(map(str, _chain(error)))
     if isinstance(error, psycopg.ProgrammingError) or _MALFORMED.search(text):
         return CronguardError(f"the DSN of the ledger at {where} has a value that libpq does not take; {_WHERE_TO_SET}")
-    passing = next((meaning for pattern, meaning in _PASSING if pattern.search(text)), None)
+    passing = "; another host: ".join(meaning for pattern, meaning in _PASSING if pattern.search(text))
     final = next((meaning for pattern, meaning in _FINAL if pattern.search(text)), None)
     if final and not passing:
         return LedgerRefused(f"the ledger at {where} cannot be reached: {final}; {_WHERE_TO_SET}")

@@ -19,6 +19,7 @@ from cronguard.stores.statements import statements
 
 LOOKS_AT_THE_CLOCK = 5  # of which the quickest counts: its answer is the most certain
 APPLICATION = "cronguard:doctor"
+SETTLED: tuple[str, Row] = ("settle_page", {"lock_for": "5s"})  # as for a claim
 
 
 class GroundInPostgres:
@@ -90,7 +91,7 @@ class GroundInPostgres:
         from cronguard.stores.postgres_advisory import PostgresHold  # noqa: PLC0415
 
         try:
-            PostgresHold(self._dsn, self._name, APPLICATION, self._answer_within, lambda: None).release()
+            PostgresHold(self._dsn, self._name, APPLICATION, self._answer_within, lambda: None, SETTLED).release()
         except LedgerUnavailable:
             return ""  # no answer is no refusal
         except CronguardError as refused:
@@ -103,8 +104,8 @@ class GroundInPostgres:
             connection = connect(self._dsn, APPLICATION, self._answer_within)
         try:
             with connection.pipeline():
-                for name in ("begin_page", "settle_page"):
-                    connection.execute(self._sql[name].encode())
+                for name, row in (("begin_page", None), SETTLED):
+                    connection.execute(self._sql[name].encode(), row)
             connection.execute(self._sql["rollback"].encode())
         except psycopg.Error as error:
             return (error.diag.message_primary or "the connection was cut").partition("\n")[0]

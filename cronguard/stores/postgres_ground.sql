@@ -42,7 +42,8 @@ select needed_by, "right", "on" from (
                  ('prune', 13, 'run', 'delete'),
                  ('prune', 14, 'attempt', 'delete'),
                  ('prune', 15, 'skip', 'delete'),
-                 ('prune', 16, 'recovery', 'delete')) w (needed_by, place, name, rights)
+                 ('prune', 16, 'recovery', 'delete'),
+                 ('drill', 17, 'job', 'delete')) w (needed_by, place, name, rights)
     join pg_catalog.pg_class c
       on c.relname = w.name and c.relnamespace = (select oid from pg_catalog.pg_namespace where nspname = 'cronguard')
    cross join unnest(string_to_array(w.rights, ',')) with ordinality r (name, place)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Writing(Asking, Protocol):
     """What this part needs besides."""
 
+    def _begin_page(self) -> list[tuple[str, dict[str, Any] | None]]: ...
     def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, dict[str, Any]]]) -> None: ...
     def _let_go(self, connection: psycopg.Connection[Row]) -> None: ...
 
@@ -49,7 +50,7 @@ class PostgresPruning:
 
         with self._connection() as connection:
             locked = self._exchange(
-                connection, ("begin_page", None), ("settle_page", None), ("schema", None),
+                connection, *self._begin_page(), ("schema", None),
                 ("lock_job", {"key": key}), ("clock", {"now": self._now()}),
             )  # fmt: skip
             self._check_schema(locked)
@@ -75,7 +76,7 @@ class PostgresPruning:
         with self._connection() as connection:
             asked = {"after": after, "limit": at_most}
             answers = self._exchange(
-                connection, ("begin_page", None), ("settle_page", None), ("schema", None),
+                connection, *self._begin_page(), ("schema", None),
                 ("clock", {"now": self._now()}), ("skips_after", asked),
             )  # fmt: skip
             self._check_schema(answers)

@@ -44,7 +44,7 @@ class SupervisedPostgres(PostgresEffects):
         """The leases are waited for, once the key is had: a beat that is on its way must be seen."""
         asked = {"key": key}
         with self._connection() as connection:
-            found = self._exchange(connection, ("begin_page", None), ("settle_page", None), ("lock_job_if_free", asked))
+            found = self._exchange(connection, *self._begin_page(), ("lock_job_if_free", asked))
             if not found["lock_job_if_free"]:
                 self._let_go(connection)
                 yield None

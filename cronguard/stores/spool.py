@@ -16,6 +16,12 @@ from cronguard.domain.lifecycle import Ending
 from cronguard.domain.run import Attempt, Captured, Holder, Lease, Outcome, Run, State
 
 SUFFIX = ".result.json"
+# All of it that a ledger would need that has forgotten the run.
+_OF_RUN = (
+    "key", "period", "lane", "token", "attempt", "failures", "recoveries", "attempts_allowed", "recoveries_allowed",
+    "zone", "cadence", "source", "steps_hash",
+)  # fmt: skip
+_INSTANTS = ("period_start", "period_end", "slot", "started_at", "complete_by")
 
 
 class FileSpool:
@@ -99,11 +105,12 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _document(ledger: str, held: Granted, ending: Ending) -> dict[str, Any]:
     run = held.run
-    known = {name: getattr(run, name) for name in ("key", "period", "lane", "token", "attempt", "failures")}
+    known = {name: getattr(run, name) for name in _OF_RUN}
+    instants = {name: at.isoformat() for name in _INSTANTS if (at := getattr(run, name)) is not None}
     return {
         "schema": "cronguard.result/1",
         "ledger": ledger,
-        "run": known,
+        "run": known | instants,
         "holder": asdict(held.lease.holder),
         "granted_at": held.now.isoformat(),
         "ending": _ending_document(ending),
@@ -123,7 +130,9 @@ def _ending_document(ending: Ending) -> dict[str, Any]:
 
 def _result(document: dict[str, Any]) -> tuple[Granted, Ending]:
     holder, granted_at = Holder(**document["holder"]), datetime.fromisoformat(document["granted_at"])
-    run = Run(state=State.RUNNING, holder=holder, **document["run"])
+    known = document["run"]
+    instants = {name: datetime.fromisoformat(known[name]) for name in _INSTANTS if name in known}
+    run = Run(state=State.RUNNING, holder=holder, **known | instants)
     attempt = Attempt(run.key, run.period, run.token, run.attempt, holder, granted_at)
     lease = Lease(run.key, run.lane, run.period, run.token, holder, granted_at)
     return Granted(run, attempt, lease, granted_at), _ending(document["ending"])

@@ -54,6 +54,7 @@ class SqliteStore(SqliteOverview, SqliteSteps):
 
     def __init__(self, path: str, answer_within: float, clock: Callable[[], datetime] | None = None) -> None:
         self.name = path
+        self.stands_alone = False
         self._answer_within = answer_within
         self._path = Path(path)
         self._clock = clock or (lambda: datetime.now(UTC))

@@ -127,6 +127,11 @@ update recovery
 insert into attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
 values (:key, :token, :period, :attempt, :holder, :host, :pid, :requested_by, :started_at)
 
+-- name: recall_attempt
+-- Opened before, in a ledger that was put back to an older state since.
+insert or ignore into attempt (key, token, period, attempt, holder, host, pid, requested_by, started_at)
+values (:key, :token, :period, :attempt, :holder, :host, :pid, :requested_by, :started_at)
+
 -- name: close_attempt
 -- Written once; only "lost" may still give way, to what the late holder saw of its own command.
 update attempt

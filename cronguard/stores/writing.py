@@ -15,12 +15,14 @@ ERASES = ("erase_leases", "erase_steps", "erase_requests", "erase_attempts", "er
 def writes_of(change: Change) -> Iterator[tuple[str, dict[str, Any]]]:
     """(statement name, parameters): leases go before runs, and are dropped before they are taken.
 
-    An attempt that is opened takes whatever was asked for its run.
+    An attempt that is opened takes whatever was asked for its run; one that is
+    recalled took it long ago.
     """
     yield from (("drop_lease", rows.lease_row(lease)) for lease in change.dropped)
     yield from (("update_lease", rows.lease_row(lease)) for lease in change.updated)
     if change.job:
         yield "save_job", rows.job_row(change.job)
+    yield from (("recall_attempt", rows.attempt_row(attempt)) for attempt in change.recalled)
     yield from (("close_attempt", rows.end_row(end)) for end in change.closed)
     yield from (("save_run", rows.run_row(run)) for run in change.runs)
     yield from (("request_recovery", rows.recovery_row(request)) for request in change.requested)

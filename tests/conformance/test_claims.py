@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +12,7 @@ from cronguard.clock import boottime
 from cronguard.domain.claim import Granted
 from cronguard.domain.lifecycle import Ending
 from cronguard.domain.period import PeriodRequest
-from cronguard.domain.run import Change, Exclusive, Job, Outcome
+from cronguard.domain.run import Change, Exclusive, Holder, Job, Outcome
 from cronguard.ports import Store
 from tests.conftest import Clock
 from tests.rig.firings import (
@@ -321,6 +323,50 @@ def test_success_after_a_takeover_changes_no_row_but_its_attempts(store: Store, 
     record = store.show("job", TODAY)
     assert record and [str(attempt.outcome) for attempt in record.attempts] == ["lost", "succeeded"]
     assert "after the lease was lost" in (record.attempts[0].note or "")
+
+
+def forgotten(store: Store, clock: Clock) -> Granted:
+    """A claim of today's run, in a ledger that knows the key and nothing of the claim: as after a failover."""
+    yesterday = granted(claim(store, period="2026-11-29"))
+    finish(store, yesterday)
+    clock.forward(seconds=5)
+    token, holder = yesterday.run.token + 3000, Holder(str(uuid.uuid4()), "alpha", 4711)
+    run = replace(yesterday.run, period=TODAY, token=token, holder=holder, period_start=clock.now)
+    attempt = replace(yesterday.attempt, period=TODAY, token=token, holder=holder)
+    return Granted(run, attempt, replace(yesterday.lease, period=TODAY, token=token, holder=holder), clock.now)
+
+
+def test_success_of_a_forgotten_claim_is_written_with_its_attempt_and_stays(store: Store, clock: Clock) -> None:
+    held = forgotten(store, clock)
+    assert finish(store, held) == "forgotten"
+    assert finish(store, held) == "already_so"
+    record = store.show("job", TODAY)
+    assert record and record.run and (record.run.state, record.run.token) == ("succeeded", held.run.token)
+    assert record.run.period_start == held.run.period_start
+    assert [(str(one.outcome), one.token) for one in record.attempts] == [("succeeded", held.run.token)]
+    assert refusal(claim(store)) == "already_succeeded"
+
+
+def test_forgotten_claim_that_was_lost_is_asked_for_again_under_a_higher_token(store: Store, clock: Clock) -> None:
+    held = forgotten(store, clock)
+    assert finish(store, held, Ending(Outcome.LOST, note="killed", proven=True)) == "lost"
+    assert state(store, "job", TODAY) == "pending"
+    new = granted(claim(store, host="beta"))
+    assert (new.run.token > held.run.token, new.run.attempt, new.run.recoveries) == (True, 2, 1)
+    assert finish(store, held) == "lost"
+    assert finish(store, new) == "mine"
+    record = store.show("job", TODAY)
+    assert record and [str(attempt.outcome) for attempt in record.attempts] == ["lost", "succeeded"]
+
+
+def test_forgotten_claim_that_somebody_else_has_made_meanwhile_is_lost(store: Store, clock: Clock) -> None:
+    held = forgotten(store, clock)
+    clock.forward(seconds=5)
+    new = granted(claim(store, host="beta"))
+    before = store.look("job", TODAY)
+    assert finish(store, held) == "lost"
+    assert store.look("job", TODAY) == before
+    assert finish(store, new) == "mine"
 
 
 def test_claim_asked_again_after_a_lost_acknowledgement_gives_the_same_answer(store: Store) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import uuid
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import psycopg
@@ -22,7 +22,7 @@ from tests.rig.den import Den, free_port
 from tests.rig.waiting import wait_until
 
 PASSWORDS = {"postgres": "open sesame", "app": "s3cr:t/@word"}  # a superuser; an ordinary role that owns the databases
-HBA = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+HBA = "local all,replication all trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n"
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 DEFAULTS = {
     "fsync": "off",
@@ -54,10 +54,13 @@ class Server:
         self._data = self.den.path / "data"
         self._settings = DEFAULTS | {"max_connections": max_connections} | settings
         self._process: subprocess.Popen[bytes] | None = None
+        self._fill(template)
+
+    def _fill(self, template: Path) -> None:
         self.den.run("cp", "-r", template, self._data)
         (self._data / "pg_hba.conf").write_text(HBA)
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:
@@ -67,7 +70,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self) -> Server:
+    def start(self) -> Self:
         """Start, or start again with the same data and port, and wait until it answers."""
         settings = self._settings | {"port": self.port, "unix_socket_directories": self.socket_dir}
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]

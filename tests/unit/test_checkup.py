@@ -186,7 +186,14 @@ def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
     assert odd.to_type == 'grant insert, update on cronguard.job to "odd ""name""";'
     many = [Right("run", "select", f"cronguard.table_{number}") for number in range(4)]
     assert lacking("app", *many)["ledger.rights_run"].to_type.startswith("cronguard init --print-sql")
-    uses = {"supervise": "warning", "once": "warning", "reset": "note", "prune": "note", "init": "note"}
+    uses = {
+        "supervise": "warning",
+        "once": "warning",
+        "reset": "note",
+        "prune": "note",
+        "drill": "note",
+        "init": "note",
+    }
     rights = [Right(use, "delete", "cronguard.run") for use in uses]
     assert {check: str(one.level) for check, one in lacking("app", *rights).items()} == {
         f"ledger.rights_{use}": level for use, level in uses.items()

@@ -21,7 +21,8 @@ from cronguard.domain.lifecycle import (
     recover,
     standing,
 )
-from cronguard.domain.run import Attempt, Holder, Lease, Outcome, Run, Sight, State
+from cronguard.domain.run import Attempt, Change, Holder, Job, Lease, Outcome, Run, Sight, State
+from cronguard.domain.step import Step, StepState
 from cronguard.errors import BadInput
 
 NOW = datetime(2026, 11, 30, 6, tzinfo=UTC)
@@ -71,7 +72,52 @@ def test_finish_under_another_token_or_holder_is_lost(run: Run | None, ending: E
     stands, change = finish(HELD, ending, sight)
     assert (stands, standing(HELD, sight)) == (Standing.LOST, Standing.LOST)
     assert not (change.runs or change.taken or change.dropped or change.job)
-    assert [end.outcome for end in change.closed] == [Outcome.LOST]
+    assert [end.outcome for end in change.closed] == ([Outcome.LOST] if run else [])
+
+
+KNOWN = Job("job", token=5)
+MINE_BEFORE = replace(RUN, token=5)
+
+
+@pytest.mark.parametrize("run", [
+    None, MINE_BEFORE, replace(MINE_BEFORE, state=State.PENDING), replace(MINE_BEFORE, state=State.FAILED),
+])  # fmt: skip
+@pytest.mark.parametrize("ending", ENDINGS, ids=str)
+def test_finish_of_a_forgotten_claim_ends_the_run_as_it_would_have_ended(run: Run | None, ending: Ending) -> None:
+    """The ledger gave token 7 and has forgotten it: of this run it knows token 5, or nothing."""
+    sight = Sight(NOW, KNOWN, runs=(run,) if run else ())
+    stands, change = finish(HELD, ending, sight)
+    if ending.outcome is Outcome.LOST:
+        assert (stands, change) == (Standing.LOST, Change())  # nobody has seen the end of all of it
+        stands, change = finish(HELD, replace(ending, proven=True), sight)
+    assert stands is (Standing.LOST if ending.outcome is Outcome.LOST else Standing.FORGOTTEN)
+    (after,) = change.runs
+    assert (after.token, after.state) == (7, TRANSITIONS[State.RUNNING, EVENT_OF.get(ending.outcome, Event.RECOVER)])
+    assert (change.recalled, change.closed[0].outcome) == ((HELD.attempt,), ending.outcome)
+    assert change.job and change.job.token == 7
+    assert len(change.requested) == (after.state is State.PENDING)
+
+
+@pytest.mark.parametrize("sight", [
+    Sight(NOW),
+    Sight(NOW, Job("job")),  # a key that it does not know: it may have been removed
+    Sight(NOW, replace(KNOWN, pruned_before=NOW + timedelta(days=1))),
+    Sight(NOW, KNOWN, runs=(replace(MINE_BEFORE, holder=OTHER),)),
+    Sight(NOW, KNOWN, runs=(replace(MINE_BEFORE, state=State.SUCCEEDED),)),
+    Sight(NOW, KNOWN, runs=(replace(MINE_BEFORE, state=State.CANCELLED),)),
+    Sight(NOW, replace(KNOWN, token=8), runs=(replace(RUN, token=8, holder=OTHER),)),
+    Sight(NOW, replace(KNOWN, token=8), runs=(replace(RUN, token=8, state=State.PENDING),)),
+])  # fmt: skip
+def test_what_may_be_anothers_is_not_taken_for_forgotten(sight: Sight) -> None:
+    held = replace(HELD, run=replace(RUN, period_start=NOW))
+    stands, change = finish(held, Ending(Outcome.SUCCEEDED, 0), sight)
+    assert (stands, change.runs, change.recalled) == (Standing.LOST, (), ())
+
+
+def test_a_forgotten_success_is_none_where_a_step_is_left() -> None:
+    left = Step("job", "2026-11-30", "mails", 1, StepState.PENDING)
+    stands, change = finish(HELD, Ending(Outcome.SUCCEEDED, 0), Sight(NOW, KNOWN, steps=(left,)))
+    assert (stands, change.runs[0].state) == (Standing.UNFINISHED, State.FAILED)
 
 
 @pytest.mark.parametrize(("before", "allowed", "state", "after"), [

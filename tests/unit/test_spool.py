@@ -46,6 +46,18 @@ def test_result_that_the_version_before_kept_is_read_too(tmp_path: Path) -> None
     assert ending == replace(ENDING, captured=None)
 
 
+def test_result_brings_all_of_the_run_that_a_ledger_would_need_that_has_forgotten_it(tmp_path: Path) -> None:
+    spool = FileSpool([tmp_path], "db/ops")
+    at = HELD.now
+    run = replace(
+        HELD.run, lane="2026-11-30", period_start=at, period_end=at, slot=at, complete_by=at, zone="Asia/Tokyo"
+    )
+    run = replace(run, cadence="day", source="schedule", recoveries=2, recoveries_allowed=5, attempts_allowed=4)
+    spool.keep(replace(HELD, run=run), ENDING)
+    [(_, held, _)] = spool.waiting()
+    assert held.run == run
+
+
 def test_result_of_another_ledger_waits_for_that_ledger(tmp_path: Path) -> None:
     FileSpool([tmp_path], "db/other").keep(HELD, ENDING)
     assert FileSpool([tmp_path], "db/ops").waiting() == []
