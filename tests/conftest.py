@@ -17,6 +17,7 @@ import pytest
 from cronguard.ports import EffectStore, Store, SupervisedStore
 from cronguard.stores import open_effects, open_store, open_supervised
 from cronguard.stores.dsn import Address, parse_dsn
+from tests.rig import WISHES
 from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
@@ -114,6 +115,8 @@ def pgbouncer() -> Iterator[Callable[..., PgBouncer]]:
 def bare_guard(tmp_path: Path) -> Iterator[Guard]:
     """cronguard with nothing configured but a home of its own."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8", "TZ": "UTC"}
+    if tree := WISHES.get("CRONGUARD_TEST_TREE"):
+        environment["PYTHONPATH"] = tree
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
     guard = Guard(tmp_path / "work", environment)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cronguard.errors import EXIT_CODES
 from cronguard.settings.knobs import KNOBS
+from tools.bounds import bounds
 from tools.command_tree import Option, command
 from tools.meanings import SKIP_REASONS, default_of, exit_of_skip, may_stand_in, meaning_of
 
@@ -132,6 +133,17 @@ def _configuration(option: Option) -> str:
 def _readme_skip_reasons() -> str:
     rows = ((f"`{reason}`", text, exit_of_skip(reason)) for reason, text in SKIP_REASONS.items())
     return _table(("reason", "meaning", "exit code"), rows)
+
+
+# --------------------------------------------------------------------------- the promises
+
+
+def of_guarantees() -> Blocks:
+    return Blocks("<!-- generated: NAME -->", "<!-- end of bounds -->", {"bounds": _bounds})
+
+
+def _bounds() -> str:
+    return _table(("bound", "by default", "of what"), bounds())
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -1,4 +1,4 @@
-"""Write what follows from the command line itself: completions, and the generated blocks of man page and README.
+"""Write what follows from the program itself: completions, and the generated blocks of man page, README and promises.
 
 python tools/generate.py            write what differs
 python tools/generate.py --check    write nothing; name what differs, and exit 1 if anything does
@@ -41,6 +41,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "completions" / "cronguard.fish", shell_completions.fish(found)
     yield filled(ROOT / "man" / "cronguard.1", blocks.of_man())
     yield filled(ROOT / "README.md", blocks.of_readme())
+    yield filled(ROOT / "docs" / "guarantees.md", blocks.of_guarantees())
 
 
 def filled(path: Path, made: blocks.Blocks) -> tuple[Path, str]:

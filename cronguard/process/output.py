@@ -78,6 +78,12 @@ class Output:
         notes = [note for pump in self._distinct() for note in pump.finish(until)]
         return self._memory.captured(notes)
 
+    def abandon(self) -> None:
+        """Nothing was started: what it has opened is closed."""
+        for pump in self._distinct():
+            with suppress(RuntimeError):  # its thread could not be started: then there is no want of descriptors
+                pump.finish(0)
+
     def print_held_back(self) -> None:
         """What --quiet held back: both streams passed on, bytes unchanged."""
         if self._held_back:
@@ -99,7 +105,15 @@ def _pumps(memory: _Memory) -> dict[int, _Pump]:
     if len(sinks) == 2 and _same_file(1, 2):
         both = _Pump(1, memory)  # `>>log 2>&1`: through one pipe the order of the lines stays as it was
         return {1: both, 2: both}
-    return {sink: _Pump(sink, memory) for sink in sinks}
+    pumps: dict[int, _Pump] = {}
+    try:
+        for sink in sinks:
+            pumps[sink] = _Pump(sink, memory)
+    except OSError:
+        for pump in pumps.values():
+            pump.finish(0)
+        raise
+    return pumps
 
 
 def _same_file(one: int, other: int) -> bool:
@@ -148,7 +162,12 @@ class _Pump:
 
     def __init__(self, sink: int, memory: _Memory) -> None:
         self._source, self.end = os.pipe()
-        self._over_told, self._tell_over = os.pipe()
+        try:
+            self._over_told, self._tell_over = os.pipe()
+        except OSError:
+            os.close(self._source)
+            os.close(self.end)
+            raise
         os.set_blocking(self._source, False)  # our end of our own pipe: nobody else has this open file
         _enlarge(self._source)
         self._sink, self._memory = sink, memory

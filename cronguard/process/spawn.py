@@ -40,10 +40,16 @@ class Stub:
     """A process that waits for its program. Killed with us, whatever happens: nothing has been started yet."""
 
     def __init__(self, command: Command, worker: Worker) -> None:
-        wait_here, self._go = os.pipe2(os.O_CLOEXEC)
-        self._errors, report_here = os.pipe2(os.O_CLOEXEC)
-        parent = os.getpid()
-        self.pid = os.fork()
+        opened: list[int] = []
+        try:
+            wait_here, self._go = opened[:2] = os.pipe2(os.O_CLOEXEC)
+            self._errors, report_here = opened[2:] = os.pipe2(os.O_CLOEXEC)
+            parent = os.getpid()
+            self.pid = os.fork()
+        except OSError:
+            for descriptor in opened:  # what little room there is will be needed to say so
+                os.close(descriptor)
+            raise
         if self.pid == 0:
             _become(command, worker, parent, wait_here, report_here)
         os.close(wait_here)

@@ -52,13 +52,13 @@ def deliver(spool: Spool, ledger: Ledger, undelivered: Callable[[str, Exception]
 
 
 def bury(text: bytes, spool: Spool, ledger: Ledger) -> None:
-    """Tell the ledger of a worker that died; kept on this host when the ledger is away too."""
+    """Tell the ledger of a worker that died; kept on this host when the ledger does not take it."""
     found = spool.unpacked(text)
     if found is None:
         return
     try:
         ledger.finish_late(*found)
-    except LedgerUnavailable:
+    except CronguardError:
         spool.keep(*found)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
@@ -12,7 +13,7 @@ from cronguard.clock import NEVER, boottime
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.lifecycle import Ending, Standing
 from cronguard.domain.run import Outcome, SkipReason
-from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, Interrupted, LedgerUnavailable, StepsChanged
+from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, CronguardError, StepsChanged
 from cronguard.ports import Beat
 from cronguard.process.command import Ended, Limits, OnSilence, Stopped, Stragglers, supervise
 from cronguard.process.guardian import Worker
@@ -151,11 +152,27 @@ class _Holding:
         """Run the command once, unless it is too late for that already."""
         if refused := self._refused_start():
             return refused
-        self._output = self._new_output()
-        stub = Stub(self._command(self._output), self._worker)  # forked while there is no other thread
-        self._output.start()
-        self._heartbeat.start()
+        with self._giving_back_what_cannot_start():
+            self._output = self._new_output()
+            stub = Stub(self._command(self._output), self._worker)  # forked while there is no other thread
+            self._output.start()
+            self._heartbeat.start()
         return self._supervised(stub, self._output)
+
+    @contextmanager
+    def _giving_back_what_cannot_start(self) -> Iterator[None]:
+        """Too many processes or files on this host: the run waits for a host that can, not for our lease to end."""
+        try:
+            yield
+        except (OSError, RuntimeError) as failure:  # the latter is a thread's
+            why = (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
+            self._output.abandon()
+            with suppress(CronguardError):
+                ending = Ending(Outcome.INTERRUPTED, note=f"this host could not start it: {why}")
+                self._ledger.finish(self._held, ending, self._trust.until)
+            self._worker.link.holding = b""
+            what = f"{self._held.run.key} {self._held.run.period}"
+            raise CronguardError(f"{what}: nothing was started: this host has no room for one more: {why}") from None
 
     def _new_output(self) -> Output:
         order = self._order
@@ -224,7 +241,7 @@ class _Holding:
             self._report(ended)
             self._tell.trying_again(self._held, delay)
             return self._may_go_on_after(delay) and self._take_next_token()
-        except (LedgerUnavailable, Interrupted):
+        except CronguardError:
             return False
 
     def _delay(self) -> float:
@@ -261,7 +278,7 @@ class _Holding:
         standing = Standing.MINE
         try:
             standing = self._ledger.finish(self._held, ending, until)
-        except (LedgerUnavailable, Interrupted) as failure:
+        except CronguardError as failure:  # also where it refuses: the result is ours, and there is no other copy of it
             self._keep(ending, failure)
         self._let_go()
         self._worker.link.holding = b""

@@ -19,7 +19,13 @@ from cronguard.errors import CronguardError
 from cronguard.ports import Beat, Foregone, Hold
 from cronguard.stores import rows, schema
 from cronguard.stores.sqlite_advisory import SqliteHold, lock_is_free
-from cronguard.stores.sqlite_file import queued, refuse_network_file_system, translated
+from cronguard.stores.sqlite_file import (
+    has_been_kept,
+    queued,
+    refuse_network_file_system,
+    refuse_to_begin_anew,
+    translated,
+)
 from cronguard.stores.sqlite_overview import SqliteOverview
 from cronguard.stores.sqlite_steps import SqliteSteps
 from cronguard.stores.statements import migrations, statements
@@ -144,16 +150,22 @@ class SqliteStore(SqliteOverview, SqliteSteps):
 
     def is_behind(self) -> bool:
         """An empty file, or an older schema. A database of somebody else's is neither, and is left alone."""
+        was_kept = has_been_kept(self._path)
         if not self.exists():
-            return True
+            return self._may_begin(was_kept)
         with self._connection() as connection:
             if not self._has_schema(connection):
-                return not self._one(connection, "any_table", {})
+                return not self._one(connection, "any_table", {}) and self._may_begin(was_kept)
             found = self._one(connection, "schema", {})
             return not found or found["version"] < schema.VERSION
 
     def close(self) -> None:
         """Connections are closed where they were opened."""
+
+    def _may_begin(self, was_kept: bool) -> bool:
+        if was_kept:
+            refuse_to_begin_anew(self._path)
+        return True
 
     # ----------------------------------------------------------------------- the file and its lock
 

@@ -6,6 +6,7 @@ descriptor of it would drop SQLite's own locks.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from cronguard.errors import CronguardError, LedgerUnavailable
 
+KEPT = b"a ledger is kept beside this file\n"
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.002, 0.25  # seconds between two tries for the file lock
 
 
@@ -31,14 +33,35 @@ def queued(path: Path, seconds: float) -> Iterator[None]:
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise LedgerUnavailable(f"the ledger {path} cannot be written: its disk is full") from None
         raise CronguardError(
             f"the ledger {path} cannot be written: {error.strerror}; check its owner and mode"
         ) from None
     try:
         _lock_within(lock, seconds, str(path))
         yield
+        _remember(lock, path)
     finally:
         os.close(lock)
+
+
+def has_been_kept(path: Path) -> bool:
+    """Whether a ledger was ever kept there, by the lock file beside it: one that was removed is told from a new one.
+
+    To be asked before the ledger is looked for: whoever makes it remembers that when it is there.
+    """
+    with suppress(OSError):
+        return Path(f"{path}.lock").stat().st_size > 0
+    return False
+
+
+def refuse_to_begin_anew(path: Path) -> None:
+    """What the ledger knew may still be running; raises CronguardError."""
+    raise CronguardError(
+        f"the ledger {path} has been removed or emptied while its lock file was not: put it back; or, when nothing of "
+        f"it runs any more, begin a new one by: rm {path}.lock"
+    )
 
 
 NETWORK_FILE_SYSTEMS = (
@@ -79,6 +102,8 @@ def translated(where: str) -> Iterator[None]:
         text = str(error)
         if "locked" in text or "busy" in text:
             raise LedgerUnavailable(f"the ledger {where} is locked by another process") from None
+        if "is full" in text or "disk I/O" in text:
+            raise LedgerUnavailable(f"the ledger {where} cannot be written: {text}") from None
         if "not a database" in text or "malformed" in text:
             raise CronguardError(f"{where} is not an SQLite database; move it away, or name another file") from None
         if "readonly" in text or "unable to open" in text:
@@ -86,6 +111,13 @@ def translated(where: str) -> Iterator[None]:
                 f"the ledger {where} cannot be opened for writing; check its owner and mode, or name another file"
             ) from None
         raise CronguardError(f"the ledger {where} failed: {text}") from None
+
+
+def _remember(lock: int, path: Path) -> None:
+    """A full disk is no reason to fail after all that went well."""
+    with suppress(OSError):
+        if not os.fstat(lock).st_size and path.stat().st_size:
+            os.write(lock, KEPT)
 
 
 def _lock_within(lock: int, limit: float, where: str) -> None:

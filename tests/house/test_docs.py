@@ -23,6 +23,8 @@ from cronguard.errors import EXIT_CODES
 from cronguard.services.briefing import environment_of, environment_of_finding
 from cronguard.services.once import EFFECT_TOKEN
 from cronguard.settings.knobs import KNOBS
+from tests.faults.faults import FAULTS, MOMENTS
+from tests.faults.lab import BEGIN
 from tests.rig.guard import Guard
 from tools import blocks
 from tools.command_tree import all_options, command, commands
@@ -64,7 +66,7 @@ def test_generated_files_are_up_to_date() -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """What is generated and what generates it, to be spoiled; the README with nothing but its blocks."""
-    for name in ("tools", "man", "completions"):
+    for name in ("tools", "man", "completions", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     empty = "".join(f"<!-- generated: {name} -->\n<!-- end -->\n" for name in blocks.of_readme().texts)
     (tmp_path / "README.md").write_text(blocks.of_readme().fill(empty))
@@ -270,6 +272,37 @@ def test_the_readme_names_every_variable_and_no_other() -> None:
 
 def test_the_readme_names_every_state_outcome_skip_reason_and_exit_code() -> None:
     assert [word for word in (*WORDS, *CODES) if f"`{word}`" not in _readme()] == []
+
+
+# --- The promises -----------------------------------------------------------------------------------------------------
+
+PROMISES = ROOT / "docs" / "guarantees.md"
+
+
+def _named_tests() -> list[tuple[str, str]]:
+    return re.findall(r"`(tests/\w+/\w+\.py)(?:::(\w+))?`", PROMISES.read_text())
+
+
+def test_every_test_that_the_promises_name_is_there() -> None:
+    missing = [f"{file}::{name}" for file, name in _named_tests() if f"def {name}" not in (ROOT / file).read_text()]
+    assert missing == []
+
+
+def test_every_promise_names_its_own_tests_and_they_name_them_all() -> None:
+    parts = dict(re.findall(r"^## (G\d): .*\n((?:(?!## ).*\n)*)", PROMISES.read_text(), re.MULTILINE))
+    own = sorted((ROOT / "tests" / "guarantees").glob("test_g*.py"))
+    assert list(parts) == [f"G{number + 1}" for number in range(len(own))]
+    for (_, part), file in zip(sorted(parts.items()), own, strict=True):
+        assert f"`tests/guarantees/{file.name}`" in part
+        assert "\nConditions: " in part
+
+
+def test_the_table_of_faults_has_every_fault_and_every_moment() -> None:
+    table = [line.strip("| ").split(" | ") for line in PROMISES.read_text().partition(BEGIN)[2].splitlines()]
+    rows = [cells for cells in table if len(cells) == len(MOMENTS) + 1]
+    assert rows[0] == ["fault", *MOMENTS]
+    assert [cells[0] for cells in rows[2:]] == [fault.name for fault in FAULTS]
+    assert [cell for cells in rows[2:] for cell in cells[1:] if not re.search(r"\bheld \d+/\d+", cell)] == []
 
 
 # --- The help ---------------------------------------------------------------------------------------------------------

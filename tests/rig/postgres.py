@@ -119,6 +119,12 @@ class Server:
         assert self._process, "not started"
         return self._process.pid
 
+    def admit(self, network: str) -> None:
+        """Let hosts of that network in, with a password; `listen_addresses` must name where they come to."""
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network} scram-sha-256\n")
+        self.execute("select pg_reload_conf()")
+
     def dsn(
         self,
         database: str = "postgres",

@@ -40,8 +40,13 @@ def _program(name: str) -> Callable[[], bool]:
     return lambda: shutil.which(name, path=SEARCH) is not None
 
 
+def _tmpfs() -> bool:
+    return _works("unshare", "--mount", "mount", "-t", "tmpfs", "cronguard-test", "/mnt")
+
+
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "namespaces": (_namespaces, "`unshare --mount --pid --uts` is refused: it takes root"),
+    "tmpfs": (_tmpfs, "a tmpfs cannot be mounted: it takes root"),
     **{
         name: (_program(name), f"there is no program {name}: it takes Debian's package")
         for name in ("cron", "pgbouncer", "mandoc", "zsh", "fish", "ip", "psql")

@@ -3,7 +3,7 @@
 `attempts_in(folder)` reads the marks (tests/rig/marks.py); `judge(attempts, told)` is pure, and finds
 
     overlaps         two attempts of one key at once
-    doubles          an attempt that began after the ledger had written that its period succeeded
+    doubles          an attempt that began after the ledger had written that its period succeeded; two that succeeded
     done_again       a period that came to its end with exit 0 more than once: nobody had heard of the first one
     lost             a command ended with exit 0, but at the end neither the ledger nor any spool knows of a success
     false_successes  the ledger says that an attempt succeeded which has left no end mark with exit 0
@@ -132,7 +132,8 @@ def overlapping(found: Iterable[Attempt]) -> list[tuple[Attempt, Attempt]]:
 
 def _doubles(found: Sequence[Attempt], ledger: Told) -> list[str]:
     said_at = min((at for _, at in ledger.succeeded), default=float("inf"))
-    return [f"{attempt}; succeeded at {said_at:.3f}" for attempt in found if attempt.began_at > said_at]
+    twice = [f"{ledger.key} {ledger.period} succeeded twice by the ledger itself"] * (len(ledger.succeeded) > 1)
+    return twice + [f"{attempt}; succeeded at {said_at:.3f}" for attempt in found if attempt.began_at > said_at]
 
 
 Group = TypeVar("Group")
