@@ -83,6 +83,7 @@ def _zone(settings: Settings) -> tuple[ZoneInfo | None, str]:
 def _asked(settings: Settings) -> Asked:
     return Asked(
         settings["lock"],
+        settings["durable"],
         settings["lease"],
         str(settings.config) if settings.config else None,
         orchestrator_of(settings.environment),

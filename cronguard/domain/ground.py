@@ -12,6 +12,7 @@ class Asked:
     """What the settings say, as far as a checkup needs it."""
 
     lock: str = "claim"
+    durable: bool = False
     lease: timedelta = timedelta(seconds=60)
     config: str | None = None  # the file that was read
     orchestrator: str = ""  # the variable that tells of one

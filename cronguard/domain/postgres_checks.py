@@ -149,16 +149,25 @@ def _slots(it: PostgresGround, _asked: Asked) -> Iterator[Diagnosis]:
         yield ok("ledger.connections", what)
 
 
-def _durability(it: PostgresGround, _asked: Asked) -> Iterator[Diagnosis]:
+def _durability(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
     fsync, names = it.parameters.get("fsync"), it.parameters.get("synchronous_standby_names")
     if fsync and fsync.value == "off":
         why = "a server that crashes may forget that a run was claimed, or that it succeeded: it runs twice"
         yield warning("ledger.fsync", "the server runs with fsync off", why, "alter system set fsync = on;")
-    if it.standbys and names and not names.value:
+    if names is None or names.value:
+        return
+    if asked.durable:
+        what = "--durable is asked for, and this server waits for no standby"
+        why = "a failover may forget a run although its commit was waited for"
+        yield warning("ledger.standbys", what, why, "see: synchronous_standby_names")
+    elif it.standbys:
         why = "a failover may forget the last commits, and then a run may be started twice: the fence is for that"
         how_many = "a standby" if it.standbys == 1 else f"{it.standbys} standbys"
         yield note(
-            "ledger.standbys", f"it has {how_many}, none of them synchronous", why, "see: synchronous_standby_names"
+            "ledger.standbys",
+            f"it has {how_many}, none of them synchronous",
+            why,
+            "see: synchronous_standby_names, and then --durable",
         )
 
 

@@ -175,6 +175,10 @@ def test_pooler_is_a_problem_for_a_lock_of_the_session() -> None:
     assert levels(ledger=replace(POSTGRES, answered_by=8), asked=Asked(lock="advisory")) == {"ledger.pooler": "problem"}
 
 
+def test_durable_needs_a_standby_to_wait_for() -> None:
+    assert levels(ledger=POSTGRES, asked=Asked(durable=True)) == {"ledger.standbys": "warning"}
+
+
 def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
     def lacking(role: str, *rights: Right) -> dict[str, Diagnosis]:
         return found_in(ledger=replace(POSTGRES, role=role, missing=rights))
