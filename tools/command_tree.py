@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from cronguard.cli import app
+from cronguard.cli.program import program
 from cronguard.settings.knobs import BY_NAME, Knob
 
 
@@ -59,7 +59,7 @@ class Command:
 
 def commands() -> tuple[Command, ...]:
     """`cronguard` itself, then its commands in the order of its help."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program())
     context = group.make_context("cronguard", [], resilient_parsing=True)
     others = (_command(name, found, context) for name, found in group.commands.items())
     return (_command("", group, None), *others)

@@ -15,59 +15,9 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from cronguard.cli import (
-    backfill_command,
-    doctor_command,
-    drill_command,
-    effect_commands,
-    inside_commands,
-    ledger_commands,
-    operator_commands,
-    overview_commands,
-    run_command,
-    step_commands,
-    supervise_commands,
-)
+from cronguard.cli.program import MODULES, program
 from cronguard.cli.tell import complain
-from cronguard.errors import CRONGUARD_FAILED, EXIT_CODES, SIGNALLED, CronguardError
-
-_EXIT_CODES = "\n".join(f"  {code:<8}{meaning}" for code, meaning in EXIT_CODES)
-
-app = typer.Typer(
-    name="cronguard",
-    help="Put cronguard in front of a cron job: any number of hosts may fire it, one of them runs it, once per period.",
-    epilog=f"\b\nExit codes:\n{_EXIT_CODES}\n\nManual: man cronguard",
-    rich_markup_mode=None,  # plain help: stable for the documentation, and it does not load rich
-    pretty_exceptions_enable=False,
-    add_completion=False,  # completions are static files; see completions/
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-run_command.add_to(app)
-backfill_command.add_to(app)
-inside_commands.add_to(app)
-step_commands.add_to(app)
-effect_commands.add_to(app)
-ledger_commands.add_to(app)
-overview_commands.add_to(app)
-operator_commands.add_to(app)
-supervise_commands.add_to(app)
-doctor_command.add_to(app)
-drill_command.add_to(app)
-
-
-@app.callback(invoke_without_command=True)
-def cronguard(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", show_default=False),
-) -> None:
-    if version:
-        from importlib.metadata import version as version_of  # noqa: PLC0415  slow, and only for this
-
-        typer.echo(f"cronguard {version_of('cronguard')}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:  # in a crontab a slip: it must not look like a success
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(CRONGUARD_FAILED)
+from cronguard.errors import CRONGUARD_FAILED, SIGNALLED, CronguardError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,15 +48,14 @@ def guarded(work: Callable[[], int], argv: Sequence[str]) -> int:
 
 def _enter(argv: Sequence[str]) -> int:
     """By hand: the library's own main would turn a broken pipe into an exit code of 1."""
-    command = get_command(app)
+    command = get_command(program(argv))
     with command.make_context("cronguard", list(argv)) as context:
         return int(command.invoke(context) or 0)
 
 
 def _usage(error: Any, argv: Sequence[str]) -> str:
     """A usage error of the command line library, which carries its own copy of click: told by its shape."""
-    known = [command.callback.__name__ for command in app.registered_commands if command.callback]
-    path = f"cronguard {argv[0]}" if argv and argv[0] in known else "cronguard"
+    path = f"cronguard {argv[0]}" if argv and argv[0] in MODULES else "cronguard"
     message: str = error.format_message().rstrip(".").replace(". Did", "; did")
     return f"{message[:1].lower()}{message[1:]}{' ' if message.endswith('?') else '; '}see {path} --help"
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cronguard.cli.tell import SayOnStderr, remark, warn
 from cronguard.clock import boottime, host_now
@@ -15,7 +15,6 @@ from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
 from cronguard.ports import DrilledStore, Groundwork, Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
-from cronguard.services.effects import Effects
 from cronguard.services.firing import Firing
 from cronguard.services.ledger import Ledger
 from cronguard.services.results import bury, result_waiting
@@ -26,6 +25,9 @@ from cronguard.settings.place import dsn_of, local_ledger, spool_folders
 from cronguard.stores import open_drilled, open_effects, open_ground, open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
 from cronguard.stores.spool import FileSpool
+
+if TYPE_CHECKING:  # a run has none
+    from cronguard.services.effects import Effects
 
 BEATS_OUTLAST = 3  # one try of a beat may take this fraction of a lease, so that another fits in
 SHORTEST_ANSWER, LONGEST_ANSWER = 2.0, 15.0  # seconds
@@ -152,6 +154,8 @@ def _opened_by(
 @contextmanager
 def opened_effects(settings: Settings, signals: Signals | None = None, *, create: bool = True) -> Iterator[Effects]:
     """The effects of the configured ledger; without `create` a local one that is not there is not made."""
+    from cronguard.services.effects import Effects  # noqa: PLC0415  a run has none
+
     address, origin = _located(settings)
     with _naming(origin):
         store = open_effects(address, create=create, **_asked_of_store(settings))

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from cronguard.cli.program import MODULES, program
 from tests.rig.guard import Guard
 
 # Each is behind one door, and has no business in these starts. `subprocess` and `urllib.parse` are not here: typer
@@ -91,3 +92,17 @@ def test_what_is_asked_for_is_loaded(sqlite_guard: Guard) -> None:
     """The other way round, so that the absences above mean something."""
     asked = ("--schedule", "* * * * *", "--complete-by", "1h30m", "--lease", "2m")
     assert {"cronsim", "durationpy"} <= loaded(sqlite_guard, "run", "--key", "digest", *asked, "--", "true")
+
+
+@pytest.mark.parametrize("module", dict.fromkeys(MODULES.values()))
+def test_every_command_is_declared_where_the_table_says(module: str) -> None:
+    names = [name for name, where in MODULES.items() if where == module]
+    declared = [command.callback.__name__ for command in program(names).registered_commands if command.callback]
+    assert declared == names
+
+
+def test_a_command_loads_no_other_commands() -> None:
+    asked = "import sys; from cronguard.cli import main; main(['run', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    rooms = {f"cronguard.cli.{module}" for module in MODULES.values()}
+    assert rooms & set(done.stdout.split()) == {"cronguard.cli.run_command"}
