@@ -18,7 +18,7 @@ from cronguard.services.backfill import Tally, backfill, planned
 from cronguard.services.run import Fired, Means
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import backfill_order_of
-from cronguard.settings.parsers import utf8, whole
+from cronguard.settings.parsers import naming, utf8, whole
 
 MOST_JOBS = 64
 NAMED_AT_MOST = 5  # periods that failed, in one line
@@ -72,10 +72,8 @@ def _range(options: dict[str, Any]) -> Range:
 
 
 def _jobs(settings: Settings, text: str) -> int:
-    try:
+    with naming("--jobs"):
         jobs = whole(text, 1, MOST_JOBS)
-    except BadInput as error:
-        raise BadInput(f"--jobs: {error}") from None
     if jobs > 1 and settings["exclusive"] is not Exclusive.PERIOD:
         raise BadInput("--jobs: runs of one key would only wait for each other; add --exclusive period")
     return jobs

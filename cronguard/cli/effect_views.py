@@ -33,7 +33,7 @@ from cronguard.services.once import once as do_once
 from cronguard.settings import Settings, gather
 from cronguard.settings.host import person
 from cronguard.settings.inside import inside_if_any
-from cronguard.settings.parsers import duration, one_of, positive, utf8, whole
+from cronguard.settings.parsers import duration, naming, one_of, positive, utf8, whole
 
 Asked = Mapping[str, Any]
 
@@ -144,10 +144,8 @@ def _period(settings: Settings, asked: Asked, inside: Inside | None) -> str:
 
 
 def _read(option: str, text: str | None, parse: Any) -> Any:
-    try:
+    with naming(option):
         return None if text is None else parse(text)
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None
 
 
 # ----------------------------------------------------------------------- many at once

@@ -10,10 +10,10 @@ from cronguard.cli.opening import opened
 from cronguard.cli.tell import complain, remark, warn
 from cronguard.domain.progress import Extended, Extension, Inside, parse_note, parse_progress
 from cronguard.domain.text import format_duration, format_instant
-from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, OUT_OF_TIME, SUCCESS, BadInput
+from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, OUT_OF_TIME, SUCCESS
 from cronguard.settings import gather
 from cronguard.settings.inside import inside_of
-from cronguard.settings.parsers import duration, utf8
+from cronguard.settings.parsers import duration, naming, utf8
 
 
 def beat(options: dict[str, Any], progress: str | None, note: str | None) -> int:
@@ -36,10 +36,8 @@ def extend(options: dict[str, Any], by: str) -> int:
 
 
 def _read(option: str, text: str | None, parse: Callable[[str], str]) -> str | None:
-    try:
+    with naming(option):
         return None if text is None else parse(utf8(text))
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None
 
 
 def _lost(inside: Inside, ledger: str) -> int:

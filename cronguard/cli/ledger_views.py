@@ -12,7 +12,7 @@ from cronguard.render import show_history, show_run
 from cronguard.render.printing import print_text
 from cronguard.services.reading import history_of, record_of
 from cronguard.settings import gather
-from cronguard.settings.parsers import positive, utf8
+from cronguard.settings.parsers import naming, positive, utf8
 from cronguard.stores import application_grants, schema_script
 
 
@@ -56,7 +56,5 @@ def show(options: dict[str, Any], key: str, period: str | None, *, as_json: bool
 
 
 def _limit(text: str) -> int:
-    try:
+    with naming("-n"):
         return positive(text)
-    except BadInput as error:
-        raise BadInput(f"-n: {error}") from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cronguard.cli.tell import SayOnStderr, remark, warn
 from cronguard.clock import boottime, host_now
-from cronguard.errors import BadInput, LedgerRefused, LedgerUnavailable
+from cronguard.errors import LedgerRefused, LedgerUnavailable
 from cronguard.ports import DrilledStore, Groundwork, Store, SupervisedStore
 from cronguard.process.guardian import become_worker
 from cronguard.process.signals import Signals
@@ -21,6 +21,7 @@ from cronguard.services.results import bury, result_waiting
 from cronguard.services.run import Means, Order, run
 from cronguard.settings import Settings, gather
 from cronguard.settings.order import order_of
+from cronguard.settings.parsers import naming
 from cronguard.settings.place import dsn_of, local_ledger, spool_folders
 from cronguard.stores import open_drilled, open_effects, open_ground, open_store, open_supervised
 from cronguard.stores.dsn import Address, local_address, parse_dsn
@@ -52,7 +53,7 @@ def run_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     settings = gather(options)
     order = order_of(settings, argv, started_at)
     worker = become_worker(buried_by(settings))
-    with worker.dying_of_interruptions(), opened(settings, worker.signals) as it, _naming(_period_place(settings)):
+    with worker.dying_of_interruptions(), opened(settings, worker.signals) as it, naming(_period_place(settings)):
         tell = SayOnStderr(path=settings.environment.get("PATH", os.defpath))
         with _naming_what_did_not_start(order.firing.key):
             return _use_of(order)(order, Means(it.ledger, it.spool, worker, tell))
@@ -83,7 +84,7 @@ def explain_from(options: dict[str, Any], argv: Sequence[str]) -> int:
     started_at = boottime()
     settings = gather(options)
     order = order_of(settings, argv, started_at)
-    with opened(settings, create=False) as it, _naming(_period_place(settings)):
+    with opened(settings, create=False) as it, naming(_period_place(settings)):
         firing = _explain_backlog(order, it.ledger)
         if order.only_pending:
             return 0
@@ -141,7 +142,7 @@ def _opened_by(
     open_it: Callable[[Address], AnyStore], settings: Settings, signals: Signals | None
 ) -> Iterator[Opened[AnyStore]]:
     address, origin = _located(settings)
-    with _naming(origin):
+    with naming(origin):
         store = open_it(address)
     signals = signals or Signals()
     ledger = Ledger(store, settings["db_wait"].total_seconds(), signals.pause, on_failure=_say_that_we_wait(settings))
@@ -157,7 +158,7 @@ def opened_effects(settings: Settings, signals: Signals | None = None, *, create
     from cronguard.services.effects import Effects  # noqa: PLC0415  a run has none
 
     address, origin = _located(settings)
-    with _naming(origin):
+    with naming(origin):
         store = open_effects(address, create=create, **_asked_of_store(settings))
     pause, db_wait = (signals or Signals()).pause, settings["db_wait"].total_seconds()
     try:
@@ -173,7 +174,7 @@ def address_of(settings: Settings) -> Address:
 def ground_of(settings: Settings) -> tuple[Groundwork, str, str]:
     """The ledger, to be looked at as it is; its name; and where its address was set."""
     address, origin = _located(settings)
-    with _naming(origin):
+    with naming(origin):
         ground = open_ground(address, answer_within=_answer_within(settings), host_clock=host_now)
     return ground, address.name, origin
 
@@ -183,20 +184,11 @@ def _located(settings: Settings) -> tuple[Address, str]:
     dsn, origin = dsn_of(settings)
     if dsn is None:
         return local_address(local_ledger(settings)), origin
-    with _naming(origin):
+    with naming(origin):
         address = parse_dsn(dsn)
     if address.has_password and origin == "--dsn":
         warn("everybody on this host can read the password in --dsn (ps); use CRONGUARD_DSN or CRONGUARD_DSN_FILE")
     return address, origin
-
-
-@contextmanager
-def _naming(place: str) -> Iterator[None]:
-    """Whatever makes no sense in here was set at this place."""
-    try:
-        yield
-    except BadInput as error:
-        raise BadInput(f"{place}: {error}" if place else str(error)) from None
 
 
 def _period_place(settings: Settings) -> str:

@@ -14,12 +14,12 @@ from cronguard.domain.progress import parse_note
 from cronguard.domain.run import Run, parse_key, parse_name
 from cronguard.domain.said import Verb, because
 from cronguard.domain.text import format_instant
-from cronguard.errors import CRONGUARD_FAILED, SUCCESS, BadInput
+from cronguard.errors import CRONGUARD_FAILED, SUCCESS
 from cronguard.services.intervening import preview
 from cronguard.services.intervening import step_in as decide_and_write
 from cronguard.settings import gather
 from cronguard.settings.host import person
-from cronguard.settings.parsers import utf8
+from cronguard.settings.parsers import naming, utf8
 
 _HARMLESS = (Answer.DONE, Answer.ALREADY_SO, Answer.NOT_LIVE)
 
@@ -40,10 +40,8 @@ def step_in(said: dict[str, Any], verb: str, key: str, period: str | None, reaso
 
 
 def _reason(text: str | None) -> str | None:
-    try:
+    with naming("--reason"):
         return None if text is None else parse_note(utf8(text), "reason")
-    except BadInput as error:
-        raise BadInput(f"--reason: {error}") from None
 
 
 def _tell(wish: Wish, reply: Reply, ledger: str) -> int:

@@ -8,12 +8,11 @@ from cronguard.cli.opening import opened
 from cronguard.cli.options import ledger_options
 from cronguard.cli.tell import remark
 from cronguard.domain.pruning import Keep
-from cronguard.errors import BadInput
 from cronguard.render.printing import print_table
 from cronguard.services.prune import Pruned, prune_ledger
 from cronguard.services.results import deliver_what_can_be
 from cronguard.settings import gather
-from cronguard.settings.parsers import duration, positive
+from cronguard.settings.parsers import duration, naming, positive
 
 
 def prune(said: dict[str, Any], keep: str, keep_last: str, *, dry_run: bool) -> int:
@@ -30,14 +29,10 @@ def prune(said: dict[str, Any], keep: str, keep_last: str, *, dry_run: bool) -> 
 
 
 def _keep(keep: str, keep_last: str) -> Keep:
-    try:
+    with naming("--keep"):
         for_ = duration(keep)
-    except BadInput as error:
-        raise BadInput(f"--keep: {error}") from None
-    try:
+    with naming("--keep-last"):
         return Keep(for_, positive(keep_last))
-    except BadInput as error:
-        raise BadInput(f"--keep-last: {error}") from None
 
 
 def _done(pruned: Pruned) -> str:

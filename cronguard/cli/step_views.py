@@ -21,7 +21,7 @@ from cronguard.services.steps import StepOrder, run_listed, run_step
 from cronguard.settings import Settings, gather
 from cronguard.settings.host import person
 from cronguard.settings.knobs import BY_NAME
-from cronguard.settings.parsers import utf8
+from cronguard.settings.parsers import naming, utf8
 from cronguard.settings.step_list import StepTexts
 from cronguard.settings.step_order import order_of_step, orders_of_list, settings_of_run
 
@@ -63,10 +63,8 @@ def settle(
 def _reason(text: str | None) -> str:
     if text is None:
         raise BadInput("say how you know, for whoever reads it later: --reason TEXT")
-    try:
+    with naming("--reason"):
         return parse_note(utf8(text))
-    except BadInput as error:
-        raise BadInput(f"--reason: {error}") from None
 
 
 def _tell_settled(settled: Settled, key: str, period: str, name: str, ledger: str) -> int:

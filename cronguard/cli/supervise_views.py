@@ -26,7 +26,7 @@ from cronguard.services.supervise import Observes, Passed, Watch
 from cronguard.services.supervise import supervise as pass_over
 from cronguard.settings import Settings, gather
 from cronguard.settings.host import host_name
-from cronguard.settings.parsers import duration, text, utf8
+from cronguard.settings.parsers import duration, naming, text, utf8
 
 Read = TypeVar("Read")
 
@@ -155,7 +155,5 @@ def _read(options: Mapping[str, Any], settings: Settings) -> Asked:
 
 
 def _given(option: str, read: Callable[[], Read]) -> Read:
-    try:
+    with naming(option):
         return read()
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cronguard.errors import BadInput
 from cronguard.settings.knobs import ABOUT_THE_RUN, BY_NAME, INSIDE_A_RUN, KNOBS, Knob
-from cronguard.settings.parsers import utf8
+from cronguard.settings.parsers import naming, utf8
 
 if TYPE_CHECKING:
     from cronguard.settings.config_file import ConfigFile, Said
@@ -146,10 +146,8 @@ def _setting(knob: Knob, said: _Sources, config: ConfigFile | None, key: str | N
 def _parsed(setting: Setting) -> Setting:
     if setting.text is None:
         return setting
-    try:
+    with naming(setting.place):
         return replace(setting, value=setting.knob.parse(setting.text))
-    except BadInput as error:
-        raise BadInput(f"{setting.place}: {error}") from None
 
 
 def _config(said: _Sources, environment: Mapping[str, str]) -> ConfigFile | None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from cronguard.domain.drill import LEAST_REPLICAS, MOST_REPLICAS, MOST_ROUNDS, Order, check_time, chosen
-from cronguard.errors import BadInput
 from cronguard.settings import Settings
 from cronguard.settings.knobs import BY_NAME
-from cronguard.settings.parsers import duration, whole
+from cronguard.settings.parsers import duration, naming, whole
 from cronguard.settings.place import dsn_of, local_ledger
 
-_Read = TypeVar("_Read")
 _OURS = "CRONGUARD_"
 _IN_A_FILE = "sqlite://"
 
@@ -26,15 +23,16 @@ def new_key() -> str:
 def drill_order_of(settings: Settings, replicas: str, rounds: str, only: Sequence[str], within: str | None) -> Order:
     """What `cronguard drill` is to do; raises BadInput, naming the option."""
     ledger = dsn_of(settings)[0]
-    order = Order(
-        key=new_key(),
-        scenarios=_of("--only", lambda: chosen(only)),
-        replicas=_of("--replicas", lambda: whole(replicas, LEAST_REPLICAS, MOST_REPLICAS)),
-        rounds=_of("--rounds", lambda: whole(rounds, 1, MOST_ROUNDS)),
-        on_one_host=ledger is None or ledger.lower().startswith(_IN_A_FILE),
-    )
+    on_one_host = ledger is None or ledger.lower().startswith(_IN_A_FILE)
+    with naming("--only"):
+        scenarios = chosen(only)
+    with naming("--replicas"):
+        count = whole(replicas, LEAST_REPLICAS, MOST_REPLICAS)
+    with naming("--rounds"):
+        order = Order(new_key(), scenarios, count, whole(rounds, 1, MOST_ROUNDS), on_one_host)
     if within is not None:
-        _of("--within", lambda: check_time(order, duration(within)))
+        with naming("--within"):
+            check_time(order, duration(within))
     return order
 
 
@@ -57,10 +55,3 @@ def surroundings(settings: Settings, folder: Path) -> Callable[[str | None], dic
 
 def _variables(values: Mapping[str, str]) -> dict[str, str]:
     return {BY_NAME[name].variable: value for name, value in values.items()}
-
-
-def _of(option: str, read: Callable[[], _Read]) -> _Read:
-    try:
-        return read()
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None

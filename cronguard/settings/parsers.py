@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -19,6 +21,15 @@ _PLAIN_UNITS = {"s": timedelta(seconds=1), "d": timedelta(days=1)}
 _SIZES = {"k": 1 << 10, "m": 1 << 20}
 MOST_BYTES = 1 << 20
 _NO = ("false", "no", "off", "0")
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Whatever makes no sense in here was set at this place: an option, a variable, a line of a file."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}" if place else str(error)) from None
 
 
 def text(value: str) -> str:
