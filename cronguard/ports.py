@@ -8,7 +8,7 @@ is the services' affair.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -293,8 +293,5 @@ class DrilledStore(SupervisedStore, Protocol):
     def erase(self, key: str) -> None:
         """Remove a key from every table. For keys that nobody but a drill has made."""
 
-    def way(self) -> Way | None:
-        """How the server is reached just now; None where there is no server."""
-
-    def by_way_of(self, detour: Way) -> str:
-        """The DSN of the same ledger, reached by a detour."""
+    def by_way_of(self, detour: Callable[[Way], Way]) -> str | None:
+        """The DSN of the same ledger, reached by a detour around its way of just now; None where there is no server."""

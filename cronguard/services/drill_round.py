@@ -18,7 +18,7 @@ from cronguard.domain.run import State
 from cronguard.domain.supervision import Finding, Found
 from cronguard.domain.witness import is_lost, successor
 from cronguard.errors import CronguardError
-from cronguard.ports import DrilledStore
+from cronguard.ports import DrilledStore, Way
 from cronguard.process.proxy import Proxy
 from cronguard.process.replicas import CRONGUARD, CRONGUARD_OFF_BY, Replica, Stage, send
 from cronguard.services.ledger import Ledger
@@ -131,13 +131,17 @@ class Playing:
 
     def _environment(self, number: int) -> dict[str, str]:
         """Each has a way to the ledger of its own, where one of them is to be cut."""
-        server = self._means.store.way() if self._key and self._scenario.harm is Harm.CUT else None
-        if server is None:
-            return self._means.environment(None)
-        folder = self._cast.folder / f"way-{number}"
-        folder.mkdir()
-        proxy = self._proxies[number] = Proxy(server, folder)
-        return self._means.environment(self._means.store.by_way_of(proxy.way))
+        is_cut = self._key is not None and self._scenario.harm is Harm.CUT
+        return self._means.environment(self._means.store.by_way_of(self._proxied(number)) if is_cut else None)
+
+    def _proxied(self, number: int) -> Callable[[Way], Way]:
+        def detour(server: Way) -> Way:
+            folder = self._cast.folder / f"way-{number}"
+            folder.mkdir()
+            proxy = self._proxies[number] = Proxy(server, folder)
+            return proxy.way
+
+        return detour
 
     # ----------------------------------------------------------------------- the harm
 

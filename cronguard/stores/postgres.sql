@@ -224,8 +224,8 @@ insert into cronguard.intervention (key, period, verb, said_by, reason, said_at)
 values (%(key)s, %(period)s, %(verb)s, %(said_by)s, %(reason)s, %(said_at)s)
 
 -- name: beat
--- The one change that is decided by a single guarded statement. least() passes a null complete_by over. What the command has said
--- by cronguard.beat() is taken over.
+-- The one change that is decided by a single guarded statement. least() passes a null complete_by over. What the
+-- command has said by cronguard.beat() is taken over.
 update cronguard.lease
    set lease_until = least(coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease_for)s::interval,
                            complete_by + %(slack)s::interval),

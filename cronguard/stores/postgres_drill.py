@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: TID253  behind the door of stores.open_drilled
@@ -26,16 +27,12 @@ class DrilledPostgres(SupervisedPostgres):
             self._exchange(connection, *self._begin_page(), ("lock_job", asked), ("lock_leases", asked))
             self._commit(connection, [(name, asked) for name in ERASES])
 
-    def way(self) -> Way:
-        with self._connection() as connection:
-            seen = connection.info
-            return Way(seen.host if seen.host.startswith("/") else seen.hostaddr, seen.port)
-
-    def by_way_of(self, detour: Way) -> str:
+    def by_way_of(self, detour: Callable[[Way], Way]) -> str:
         """The host's name stays, where it has one: its certificate and the password file go by it."""
         with self._connection() as connection:
-            host = connection.info.host
-        changed = {"host": detour.host} if detour.is_local else {"host": host, "hostaddr": detour.host}
+            host, address, port = connection.info.host, connection.info.hostaddr, connection.info.port
+        way = detour(Way(host if host.startswith("/") else address, port))
+        changed = {"host": way.host} if way.is_local else {"host": host, "hostaddr": way.host}
         given: dict[str, Any] = {name: value for name, value in conninfo_to_dict(self._dsn).items() if value}
         given.pop("hostaddr", None)
-        return make_conninfo("", **given | changed | {"port": detour.port})
+        return make_conninfo("", **given | changed | {"port": way.port})

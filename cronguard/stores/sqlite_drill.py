@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cronguard.ports import Way
 from cronguard.stores.sqlite import open_as
 from cronguard.stores.sqlite_supervision import SupervisedSqlite
@@ -21,11 +23,8 @@ class DrilledSqlite(SupervisedSqlite):
                 self._do(connection, name, {"key": key})
             connection.execute(self._sql["commit"])
 
-    def way(self) -> Way | None:
+    def by_way_of(self, detour: Callable[[Way], Way]) -> str | None:
         return None
-
-    def by_way_of(self, detour: Way) -> str:
-        raise NotImplementedError("a file has no way to it")
 
 
 def open_drilled_sqlite(path: str, answer_within: float) -> DrilledSqlite:
