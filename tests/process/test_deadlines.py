@@ -9,8 +9,8 @@ import time
 import pytest
 
 from tests.rig.guard import Guard
-from tests.rig.processes import alive
-from tests.rig.supervised import ENDLESS, attempt, ended, kill, nobody_left, run, start, stopped
+from tests.rig.processes import alive, stopped
+from tests.rig.supervised import ENDLESS, attempt, ended, kill, nobody_left, run, start
 from tests.rig.waiting import wait_until
 
 SOON = ("--complete-by", "1s", "--stop-grace", "0.5s")

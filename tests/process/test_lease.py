@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +13,7 @@ from tests.acceptance.looking import change
 from tests.conftest import Database
 from tests.rig.guard import Guard
 from tests.rig.postgres import Server
-from tests.rig.processes import alive
+from tests.rig.processes import alive, state, stopped
 from tests.rig.proxy import Proxy
 from tests.rig.supervised import (
     ENDLESS,
@@ -26,7 +28,6 @@ from tests.rig.supervised import (
     run,
     stands_still,
     start,
-    stopped,
     wait_until_ended,
 )
 from tests.rig.waiting import wait_until
@@ -66,6 +67,34 @@ def test_row_21_no_answer_until_the_lease_is_nearly_over_freezes_the_command(thr
     (guard.folder / "go").touch()
     assert job.code() == 0
     assert (ended(guard), len(guard.show("job")["attempts"])) == (("succeeded", "succeeded"), 1)
+
+
+WAITS_FOR_AN_EXEC = """
+import os
+opening = (os.POSIX_SPAWN_OPEN, 0, "slow", os.O_RDONLY, 0)  # before its exec the child waits for somebody who writes
+os.waitpid(os.posix_spawnp("touch", ["touch", "child"], os.environ, file_actions=[opening]), 0)
+open("parent", "w").close()
+"""
+
+
+def test_row_21_who_waits_inside_the_kernel_for_a_childs_exec_is_as_frozen_and_goes_on_too(through_proxy: Way) -> None:
+    """As a shell does with each command (vfork(2)): there it cannot be stopped, and need not be."""
+    guard, way = through_proxy
+    slow, child, parent = (guard.folder / name for name in ("slow", "child", "parent"))
+    os.mkfifo(slow)
+    job = start(guard, f"exec {sys.executable} -c '{WAITS_FOR_AN_EXEC}'", *SHORT_LEASE)
+    wait_until(lambda: state(job.command) == "D", saying="it waits for its child")
+    way.black_hole()
+    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    written = os.open(slow, os.O_RDWR)
+    with pytest.raises(AssertionError):
+        wait_until(child.exists, 0.3)
+    way.restore()
+    assert job.code() == 0
+    os.close(written)
+    assert child.exists()
+    assert parent.exists()
+    assert ended(guard) == ("succeeded", "succeeded")
 
 
 @pytest.mark.parametrize("before", ["trap 'echo heard >> heard; exit 0' TERM", "trap '' TERM"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig.guard import Guard
-from tests.rig.processes import alive
+from tests.rig.processes import alive, stopped
 from tests.rig.supervised import (
     ENDLESS,
     SHORT_LEASE,
@@ -24,7 +24,6 @@ from tests.rig.supervised import (
     run,
     stands_still,
     start,
-    stopped,
     wait_until_ended,
 )
 from tests.rig.waiting import wait_until

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.rig.guard import PROGRAM, Guard
-from tests.rig.processes import alive
+from tests.rig.processes import alive, stopped
 from tests.rig.supervised import (
     ENDLESS,
     SHORT_LEASE,
@@ -22,7 +22,6 @@ from tests.rig.supervised import (
     nobody_left,
     parent_of,
     stands_still,
-    stopped,
     wait_until_ended,
 )
 from tests.rig.terminal import CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, PROMPT, Terminal

@@ -21,6 +21,14 @@ def alive(pid: int) -> bool:
     return state(pid) not in ("", "Z", "X")
 
 
+def stopped(pid: int) -> bool:
+    """Whether the process is stopped by a signal, or as still as that: a shell whose new child was stopped before its
+    exec waits for that child inside the kernel (vfork(2)), and hears no signal but SIGKILL there."""
+    if state(pid) == "D":
+        return any(state(child) == "T" for child in children(pid))
+    return state(pid) == "T"
+
+
 def children(pid: int) -> list[int]:
     """The direct children, zombies included."""
     return [one for one in _everyone() if (stat := _stat(one)) and int(stat[1]) == pid]

@@ -123,13 +123,6 @@ def moves(file: Path, within: float = 10.0) -> None:
     wait_until(lambda: file.stat().st_size != before, within, saying=f"{file.name} grows")
 
 
-def stopped(pid: int) -> bool:
-    """Whether the process is stopped by a signal."""
-    with suppress(OSError):
-        return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text()
-    return False
-
-
 def kill(*pids: int, signum: int = signal.SIGKILL) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
