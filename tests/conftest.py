@@ -28,9 +28,10 @@ from tests.rig.requirements import Requirements
 for _name in [name for name in os.environ if name.startswith(("CRONGUARD_", "PG"))]:
     del os.environ[_name]
 
-# A shell's `&` has these ignored, which every program that a test starts would inherit.
+# A shell's `&` and nohup have these ignored, which every program that a test starts would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+for _signum in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(_signum, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
