@@ -114,6 +114,11 @@ class SayOfSteps:
                 complain(f"{what}: it must be done once, and nobody knows whether it was; {self._how_to_settle(name)}")
             case Beginning.BUSY:
                 complain(f"{what}: it is running already, in this very run")
+            case Beginning.OTHER_COMMAND:
+                complain(
+                    f"{what}: this name has been done by this attempt already, with another command: give each step a "
+                    "name of its own"
+                )
             case Beginning.TOO_LATE:
                 complain(f"{what}: not started: its complete-by has passed")
             case _:

@@ -35,6 +35,7 @@ class Step:
     attempt: int = 0  # how often it has been started
     once: bool = False
     start_id: str | None = None  # of the call that last started it, which may ask again
+    command_hash: str | None = None  # of the command that it last started with; None: a person has settled it since
     started_at: datetime | None = None
     finished_at: datetime | None = None
     complete_by: datetime | None = None  # None: when its run must be over
@@ -42,9 +43,6 @@ class Step:
     signal: int | None = None
     note: str | None = None
     captured: Captured | None = None  # None in a change: what is remembered stays
-
-    def is_overdue(self, now: datetime) -> bool:
-        return self.state is StepState.RUNNING and self.complete_by is not None and self.complete_by <= now
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,15 @@ class StepList:
 
 def list_of(steps: Sequence[tuple[str, Sequence[str]]]) -> StepList:
     """From (name, command) of each."""
-    from hashlib import sha256  # noqa: PLC0415  most jobs have no list
+    words = (word for name, command in steps for word in (name, str(len(command)), *command))
+    return StepList(tuple(name for name, _ in steps), hash_of(words))
 
-    text = "\0".join("\0".join((name, str(len(command)), *command)) for name, command in steps)
-    return StepList(tuple(name for name, _ in steps), sha256(text.encode("utf-8", "surrogateescape")).hexdigest())
+
+def hash_of(words: Iterable[str]) -> str:
+    """Of a command, or of many: the ledger remembers which it was, and not what may be secret in it."""
+    from hashlib import sha256  # noqa: PLC0415  most jobs have no steps
+
+    return sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def unfinished(steps: Iterable[Step]) -> tuple[Step, ...]:

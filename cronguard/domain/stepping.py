@@ -57,6 +57,7 @@ STEP_TRANSITIONS: dict[tuple[StepState, StepEvent], StepState] = {
 }
 
 CUT_OFF = "it was cut off under token {token}: nobody saw its end"
+TOO_LATE = "not started: its complete-by had passed"
 
 # --------------------------------------------------------------------------- the beginning
 
@@ -69,6 +70,7 @@ class StepAsked:
     call: str  # the same for all the times that it may have to be asked
     once: bool = False
     complete_by: Deadline | None = None
+    command_hash: str | None = None  # None: whatever it was
 
 
 class Beginning(StrEnum):
@@ -78,7 +80,8 @@ class Beginning(StrEnum):
     PASSED_OVER = "passed_over"  # it has succeeded
     UNKNOWN = "unknown"  # a person must say whether it has
     BUSY = "busy"  # it is running under this very token
-    TOO_LATE = "too_late"
+    OTHER_COMMAND = "other_command"  # it has succeeded under this very token, as something else
+    TOO_LATE = "too_late"  # which leaves it undone, and so its run
     LOST = "lost"  # the run is not live under this token
 
 
@@ -104,14 +107,20 @@ def begin(inside: Inside, asked: StepAsked, sight: Sight) -> tuple[Begun, Change
         return Begun(Beginning.UNKNOWN, sight.now, after), Change(steps=(after,))
     after = _started(before, run, asked, sight.now)
     if after.complete_by and after.complete_by <= sight.now:
-        return Begun(Beginning.TOO_LATE, sight.now, after), Change()
+        late = _too_late(before, after, sight.now)
+        return Begun(Beginning.TOO_LATE, sight.now, late), Change(steps=(late,))
     return Begun(Beginning.GRANTED, sight.now, after), Change(steps=(after,))
 
 
 def _answered(before: Step, run: Run, asked: StepAsked) -> Beginning | None:
-    """What needs no change of the ledger."""
+    """What needs no change of the ledger.
+
+    One name for two commands of one attempt is a mistake that would leave the second undone without a word; a later
+    attempt may well have a changed command, and the same one may be called twice.
+    """
     if before.state is StepState.SUCCEEDED:
-        return Beginning.PASSED_OVER
+        is_other = None not in (before.command_hash, asked.command_hash) and before.command_hash != asked.command_hash
+        return Beginning.OTHER_COMMAND if is_other and before.token == run.token else Beginning.PASSED_OVER
     if before.state is StepState.UNKNOWN:
         return Beginning.UNKNOWN
     if before.state is StepState.RUNNING and before.token == run.token:
@@ -136,6 +145,7 @@ def _started(before: Step, run: Run, asked: StepAsked, now: datetime) -> Step:
         attempt=before.attempt + 1,
         once=asked.once,
         start_id=asked.call,
+        command_hash=asked.command_hash,
         started_at=now,
         finished_at=None,
         complete_by=_complete_by(run, asked, now),
@@ -144,6 +154,12 @@ def _started(before: Step, run: Run, asked: StepAsked, now: datetime) -> Step:
         note=None,
         captured=Captured(),  # so far it has said nothing
     )
+
+
+def _too_late(before: Step, started: Step, now: datetime) -> Step:
+    """As failed as one that was started: whatever its script makes of it, the run has not succeeded without it."""
+    state = STEP_TRANSITIONS[started.state, StepEvent.FAIL]
+    return replace(started, state=state, attempt=before.attempt, started_at=None, finished_at=now, note=TOO_LATE)
 
 
 def _complete_by(run: Run, asked: StepAsked, now: datetime) -> datetime | None:
@@ -218,7 +234,8 @@ def settle(name: str, period: str, succeeded: bool, word: str, sight: Sight) -> 
     if step.state is StepState.RUNNING and run and run.state is State.RUNNING and run.token == step.token:
         return Settled.LIVE, Change()
     state = STEP_TRANSITIONS[step.state, StepEvent.SETTLE if succeeded else StepEvent.SETTLE_AGAIN]
-    after = replace(step, state=state, finished_at=sight.now, note="; ".join(filter(None, (step.note, word))))
+    note = "; ".join(filter(None, (step.note, word)))
+    after = replace(step, state=state, finished_at=sight.now, note=note, command_hash=None)
     return Settled.SETTLED, Change(steps=(after,))
 
 

@@ -14,7 +14,7 @@ from cronguard.domain.deadline import Deadline
 from cronguard.domain.lifecycle import Standing
 from cronguard.domain.progress import Inside
 from cronguard.domain.run import Outcome
-from cronguard.domain.step import Step
+from cronguard.domain.step import Step, hash_of
 from cronguard.domain.stepping import Beginning, Begun, StepAsked
 from cronguard.errors import CRONGUARD_FAILED, LEASE_LOST, OUT_OF_TIME, SIGNALLED, SUCCESS, Interrupted
 from cronguard.process.command import Ended, Stopped, supervise
@@ -31,6 +31,7 @@ EXIT_CODE_OF = {
     Beginning.PASSED_OVER: SUCCESS,
     Beginning.UNKNOWN: CRONGUARD_FAILED,
     Beginning.BUSY: CRONGUARD_FAILED,
+    Beginning.OTHER_COMMAND: CRONGUARD_FAILED,
     Beginning.TOO_LATE: OUT_OF_TIME,
     Beginning.LOST: LEASE_LOST,
 }
@@ -76,7 +77,7 @@ def run_listed(orders: Sequence[StepOrder], inside: Inside, ledger: Ledger, work
 
 def run_step(order: StepOrder, inside: Inside, ledger: Ledger, worker: Worker, tell: StepTeller) -> int:
     """One step, from the question to the exit code."""
-    asked = StepAsked(order.name, str(uuid4()), order.once, order.complete_by)
+    asked = StepAsked(order.name, str(uuid4()), order.once, order.complete_by, hash_of(order.argv))
     begun = ledger.begin_step(inside, asked)
     if begun.answer is not Beginning.GRANTED or begun.step is None:
         tell.not_begun(order.name, begun)

@@ -57,8 +57,8 @@ select r.*
 
 -- name: read_steps_of
 -- Without what is remembered of their output.
-select key, period, name, ordinal, state, token, attempt, once, start_id, started_at, finished_at, complete_by,
-       exit_code, signal, note
+select key, period, name, ordinal, state, token, attempt, once, start_id, command_hash, started_at,
+       finished_at, complete_by, exit_code, signal, note
   from cronguard.step where key = %(key)s and period = any(%(periods)s) order by period, ordinal, name
 
 -- name: read_requests_of

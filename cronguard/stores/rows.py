@@ -52,8 +52,8 @@ _ATTEMPT_COLUMNS = (
     "key", "period", "token", "attempt", "requested_by", "started_at", "finished_at", "exit_code", "signal", "note",
 )  # fmt: skip
 _STEP_COLUMNS = (
-    "key", "period", "name", "ordinal", "token", "attempt", "start_id", "started_at", "finished_at", "complete_by",
-    "exit_code", "signal", "note",
+    "key", "period", "name", "ordinal", "token", "attempt", "start_id", "command_hash", "started_at", "finished_at",
+    "complete_by", "exit_code", "signal", "note",
 )  # fmt: skip
 
 

@@ -89,6 +89,17 @@ def test_try_in_place_goes_on_where_the_last_one_failed(guard: Guard) -> None:
     assert [step["attempt"] for step in steps(guard).values()] == [1, 2]
 
 
+def test_name_that_a_loop_uses_twice_is_refused_and_the_run_has_not_succeeded(guard: Guard) -> None:
+    result = guard.run(*KEY, *script("for f in a b; do cronguard step load -- sh -c 'echo $0 >> did' $f; done"))
+    assert result.code == 125
+    assert result.only_line.endswith(
+        "step load: this name has been done by this attempt already, with another command: "
+        "give each step a name of its own"
+    )
+    assert guard.lines("did") == ["a"]
+    assert guard.show("billing")["state"] == "failed"
+
+
 def test_at_a_terminal_a_step_that_is_passed_over_says_so(sqlite_guard: Guard) -> None:
     line = "cronguard step pull -- echo pulled"
     (sqlite_guard.folder / "job").write_text(script(line, line)[3])
@@ -178,6 +189,15 @@ def test_step_is_stopped_at_its_own_deadline_with_all_that_it_has_started(guard:
     assert (run["state"], run["exit_code"]) == ("failed", 124)
     assert 1.4 <= step["duration_seconds"] < 10
     assert step["complete_by"]
+
+
+def test_step_that_came_too_late_is_left_undone_whatever_its_script_makes_of_it(guard: Guard) -> None:
+    late = "cronguard step late --complete-by 2026-01-01T00:00:00Z -- touch late; echo $? >> codes"
+    result = guard.run(*KEY, *script("set +e", late, "cronguard step other -- true"))
+    assert (result.code, guard.lines("codes")) == (125, ["124"])
+    step = steps(guard)["late"]
+    assert (step["state"], step["attempt"], step["note"]) == ("failed", 0, "not started: its complete-by had passed")
+    assert (guard.show("billing")["state"], (guard.folder / "late").exists()) == ("failed", False)
 
 
 def test_step_gets_its_tries_in_place(guard: Guard) -> None:

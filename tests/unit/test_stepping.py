@@ -120,7 +120,27 @@ def test_wall_clock_of_a_step_is_one_in_the_zone_of_its_run_after_its_slot() -> 
         begun, _ = begin(INSIDE, replace(ASKED, complete_by=Deadline.parse(text)), sight)
         assert begun.step and begun.step.complete_by == by
     begun, change = begin(INSIDE, replace(ASKED, complete_by=Deadline.parse("06:00")), sight)
-    assert (begun.answer, change) == (Beginning.TOO_LATE, Change())
+    assert begun.answer is Beginning.TOO_LATE
+    (late,) = change.steps
+    assert (late.state, late.attempt, late.started_at, late.finished_at) == (StepState.FAILED, 0, None, NOW)
+    assert finish(HELD, Ending(Outcome.SUCCEEDED, 0), live(late))[0] is Standing.UNFINISHED
+
+
+@pytest.mark.parametrize(
+    ("did", "token", "asked", "answer"),
+    [
+        ("load a", 7, "load b", Beginning.OTHER_COMMAND),
+        ("load a", 7, "load a", Beginning.PASSED_OVER),  # a script that tries itself again
+        ("load a", 6, "load b", Beginning.PASSED_OVER),  # a later attempt may have been changed
+        (None, 7, "load b", Beginning.PASSED_OVER),  # a person has settled it
+    ],
+)
+def test_one_name_for_two_commands_of_one_attempt_is_refused(
+    did: str | None, token: int, asked: str, answer: Beginning
+) -> None:
+    before = replace(STEP, state=StepState.SUCCEEDED, token=token, command_hash=did)
+    assert begin(INSIDE, replace(ASKED, call="another", command_hash=asked), live(before))[1] == Change()
+    assert begin(INSIDE, replace(ASKED, call="another", command_hash=asked), live(before))[0].answer is answer
 
 
 def test_hash_tells_lists_apart_that_read_alike() -> None:

@@ -9,6 +9,7 @@ create table cronguard.step (
   attempt      integer not null check (attempt >= 0),
   once         boolean not null,
   start_id     uuid, -- of the call that last started it, which may ask again
+  command_hash text, -- of the command that it last started with; null: a person has settled it since
   started_at   timestamptz,
   finished_at  timestamptz,
   complete_by  timestamptz, -- null: when its run must be over

@@ -9,6 +9,7 @@ create table step (
   attempt      integer not null check (attempt >= 0),
   once         integer not null check (once in (0, 1)),
   start_id     text, -- of the call that last started it, which may ask again
+  command_hash text, -- of the command that it last started with; null: a person has settled it since
   started_at   integer,
   finished_at  integer,
   complete_by  integer, -- null: when its run must be over
