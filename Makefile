@@ -1,5 +1,5 @@
 # make check    everything that must pass, as CI does it
-# make soak     all that is random, again and again, for hours: HOURS=8; SEED=n for the same dice (of the first turn)
+# make soak     all that is random, again and again, for hours: HOURS=8 or 0.5; SEED=n for the same dice (of the first turn)
 
 HOURS ?= 8
 SEED ?= $(shell date +%s)
@@ -12,5 +12,4 @@ check:
 	./check
 
 soak:
-	./check --fast
 	HOURS=$(HOURS) SEED=$(SEED) ROUNDS=$(ROUNDS) sh tools/soak.sh $(SOAKED)
