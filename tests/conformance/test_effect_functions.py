@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -17,13 +18,13 @@ from cronguard.ports import Beat, EffectStore
 from cronguard.stores import application_grants, open_effects
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
-from tests.rig.firings import SUCCEEDED, finish, granted
-from tests.rig.firings import claim as claim_run
+from tests.rig.firings import SUCCEEDED, claim, finish, granted
 from tests.rig.sending import KIND, PERIOD, effects_on, sender, states, won
 from tests.rig.waiting import in_background, still_waits
 
 Job = psycopg.Connection[Any]
 FENCED = "CG002"
+claim_run = partial(claim, period=PERIOD)  # the clock is the server's, and today is another day
 TINY = timedelta(microseconds=1)
 
 
@@ -133,7 +134,7 @@ def test_recovery_that_is_under_way_first_is_waited_for(store: EffectStore, job:
         asking = in_background(lambda: refused(job, "assert_token", held.run.key, held.run.token))
         assert still_waits(asking, 0.5)
         recovery.commit()
-        assert asking.result(10) == FENCED
+        assert asking.result(30) == FENCED
 
 
 def test_recovery_that_is_undone_lets_the_holder_pass(store: EffectStore, job: Job, database: Database) -> None:
@@ -143,7 +144,7 @@ def test_recovery_that_is_undone_lets_the_holder_pass(store: EffectStore, job: J
         asking = in_background(lambda: assert_token(job, held))
         assert still_waits(asking, 0.5)
         recovery.rollback()
-        asking.result(10)
+        asking.result(30)
     job.commit()
 
 
@@ -159,7 +160,7 @@ def test_recovery_during_the_transaction_waits_for_its_commit(
     recovering = in_background(recover(store))
     assert still_waits(recovering, 0.5)
     job.commit()
-    again = recovering.result(20)
+    again = recovering.result(30)
     assert isinstance(again, Granted) and again.run.token > held.run.token
     assert refused(job, "assert_token", held.run.key, held.run.token) == FENCED
     assert states(store) == ({"ada": "sending"} if how == "claim_effect" else {})
@@ -174,7 +175,7 @@ def test_recovery_goes_on_when_the_holder_is_gone(
     recovering = in_background(recover(store))
     assert still_waits(recovering, 0.5)
     job.close()
-    assert isinstance(recovering.result(20), Granted)
+    assert isinstance(recovering.result(30), Granted)
     assert states(store) == {}
 
 
@@ -185,7 +186,7 @@ def test_claim_by_the_program_is_fenced_in_the_same_orders(store: EffectStore, d
         let_the_lease_end(database)
         recovering = in_background(recover(store))
         assert still_waits(recovering, 0.5)
-    assert isinstance(recovering.result(20), Granted)
+    assert isinstance(recovering.result(30), Granted)
     assert won(store, "ada", by=sender(held)) is None
 
 
@@ -193,7 +194,7 @@ def test_beats_and_progress_go_on_while_a_transaction_holds_the_run(store: Effec
     held = granted(claim_run(store))
     assert_token(job, held)
     beaten = in_background(lambda: store.beat(held.lease, timedelta(seconds=60), timedelta(seconds=10)))
-    assert beaten.result(5)
+    assert beaten.result(30)
 
 
 def test_snapshot_from_before_a_recovery_fails_too(store: EffectStore, job: Job, database: Database) -> None:
@@ -241,7 +242,7 @@ def test_claimers_of_one_subject_wait_for_each_other(store: EffectStore, connect
     asking = in_background(lambda: ask(second, "claim_effect", KIND, "ada", PERIOD))
     assert still_waits(asking, 0.5)
     first.commit()
-    assert asking.result(10) == [False]
+    assert asking.result(30) == [False]
 
 
 @pytest.mark.parametrize("state", EffectState)

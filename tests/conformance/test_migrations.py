@@ -140,17 +140,19 @@ def test_runtime_role_without_ddl_rights_can_run_everything(database: Database, 
         connection.execute(printed.encode())
         connection.execute("\n".join(grants).encode())
     guard = bare_guard.with_env(CRONGUARD_DSN=database.server.dsn(database.name, user="ops_role"))
-    assert guard.run("run", "--key", "job", "--attempts", "2", "--retry-delay", "1s", "--", "false").code == 1
-    assert guard.run("run", "--key", "job", "--rerun", "--", "true").code == 0
-    assert guard.run("run", "--key", "job", "--", "true").code == 0
+    job = ("run", "--key", "job", "--period", "2026-11-28")
+    assert guard.run(*job, "--attempts", "2", "--retry-delay", "1s", "--", "false").code == 1
+    assert guard.run(*job, "--rerun", "--", "true").code == 0
+    assert guard.run(*job, "--", "true").code == 0
     assert guard.show("job")["skips"] == 1
     assert guard.run("pause", "job", "--yes").code == guard.run("resume", "job", "--yes").code == 0
     assert guard.run("status").code == guard.run("stats", "job").code == 0
     assert guard.run("once", "mail", "ada", "--period", "2026-11", "--", "true").code == 0
     assert '"sent"' in guard.run("effects", "mail", "--json").out
     step = (sys.executable, "-m", "cronguard", "step", "pull", "--", "true")
-    assert guard.run("run", "--key", "steps", "--", *step).code == 0
-    assert guard.run("run", "--key", "steps", "--rerun", "--force", "--", *step).code == 0
+    steps = ("run", "--key", "steps", "--period", "2026-11-28")
+    assert guard.run(*steps, "--", *step).code == 0
+    assert guard.run(*steps, "--rerun", "--force", "--", *step).code == 0
     denied = guard.run("init")
     assert denied.code in (0, 75), denied.err
     with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:

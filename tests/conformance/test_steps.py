@@ -267,7 +267,7 @@ def test_old_token_that_waits_behind_the_recovery_is_refused(make_store: MakeSto
     with recovering(store):
         waiting = in_background(lambda: act(other, held))
         assert still_waits(waiting, 0.5)
-    assert waiting.result(10) == "lost"
+    assert waiting.result(30) == "lost"
     assert store.steps_of("job", TODAY) == before
 
 
@@ -299,7 +299,7 @@ def test_recovery_waits_for_a_beginning_and_the_end_is_refused_after_it(make_sto
     with beginning(store, held):
         waiting = in_background(recover_it)
         assert still_waits(waiting, 0.5)
-    waiting.result(10)
+    waiting.result(30)
     (cut_off,) = store.steps_of("job", TODAY)
     assert (state(store, "job", TODAY), cut_off.state, cut_off.token) == ("pending", "running", held.run.token)
     assert end(store, held, replace(asked("mails"), call=cut_off.start_id or "")) == "lost"

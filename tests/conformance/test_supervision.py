@@ -405,8 +405,8 @@ def test_page_that_somebody_has_is_left_to_them(
         if address.store == "sqlite":  # one lock for all keys, had for milliseconds: it is waited for
             assert still_waits(passing, 0.3)
         else:
-            assert passing.result(10) == []
-    assert passing.result(10) + found(pass_over(supervised)) == RECOVERY
+            assert passing.result(30) == []
+    assert passing.result(30) + found(pass_over(supervised)) == RECOVERY
 
 
 # --------------------------------------------------------------------------- one bad row

@@ -25,7 +25,7 @@ def test_succeeded_period_is_not_run_again_after_its_history_is_pruned(guard: Gu
     job = ("run", "--key", "job", "--period", PERIOD, "--", "sh", "-c", "echo ran >> marks")
     assert guard.run(*job).code == 0
     assert guard.run("run", "--key", "job", "--period", "2026-11-29", "--", "true").code == 0
-    wait_until(lambda: _is_pruned(guard), 20, every=0.2)
+    wait_until(lambda: _is_pruned(guard), 40, every=0.2)
     refused = guard.run(*job)
     assert (refused.code, guard.lines("marks")) == (125, ["ran"])
     assert "older than what the ledger remembers" in refused.only_line

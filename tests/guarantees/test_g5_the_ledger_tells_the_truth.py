@@ -18,7 +18,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("script", ENDINGS)
 def test_whatever_is_not_an_exit_0_of_its_own_does_not_read_as_success(guard: Guard, script: str) -> None:
-    done = guard.run("run", "--key", "job", "--complete-by", "2s", "--", "sh", "-c", script)
+    done = guard.run("run", "--key", "job", "--complete-by", "5s", "--", "sh", "-c", script)
     run = guard.show("job")
     assert (run["state"], run["attempts"][0]["outcome"]) == ENDINGS[script]
     assert done.code != 0

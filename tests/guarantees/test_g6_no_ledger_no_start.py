@@ -10,9 +10,9 @@ from tests.conftest import Database
 from tests.rig.guard import Guard
 from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
+from tests.rig.supervised import KEY, SHORT_LEASE
 from tests.rig.waiting import wait_until
 
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
 POINTS = {
     "look": b"repeatable read",
     "lock": b"for update",
@@ -29,13 +29,13 @@ def test_network_that_breaks_for_good_behind_a_message(
     way = proxy(database.server)
     guard = postgres_guard.with_env(CRONGUARD_DSN=database.through(way))
     way.drop_reply_to(POINTS[point], then="cut")
-    fire = ("run", "--key", "job", "--db-wait", "2s", *SHORT_LEASE, "--", "sh", "-c", "echo ran >> marks")
+    fire = (*KEY, "--db-wait", "2s", *SHORT_LEASE, "--", "sh", "-c", "echo ran >> marks")
     first = guard.run(*fire)
     assert way.dropped == 1
     ran = point == "finish"
     assert (first.code, guard.lines("marks")) == ((0, ["ran"]) if ran else (75, []))
     way.restore()
-    wait_until(lambda: guard.run(*fire).code == 0 and guard.lines("marks"), 30, every=0.5, saying="the period is run")
+    wait_until(lambda: guard.run(*fire).code == 0 and guard.lines("marks"), 60, every=0.5, saying="the period is run")
     assert guard.lines("marks") == ["ran"]
     run = guard.show("job")
     assert run["state"] == "succeeded"

@@ -17,6 +17,7 @@ from tests.rig.postgres import Server
 from tests.rig.processes import alive
 from tests.rig.proxy import Proxy
 from tests.rig.supervised import (
+    AT_ONCE,
     ENDLESS,
     PATIENT,
     SHORT_LEASE,
@@ -86,8 +87,8 @@ def test_row_27_guardian_killed_takes_the_tree_with_it_and_the_run_can_be_run_ag
     job = start(guard, ENDLESS, before=STUBBORN)
     kill(job.guardian)
     assert job.code() == 137
-    nobody_left(guard.folder, job.command, within=1)
-    assert wait_until_ended(guard, 5) == ("pending", "lost")
+    nobody_left(guard.folder, job.command, within=AT_ONCE)
+    assert wait_until_ended(guard) == ("pending", "lost")
     assert "guardian" in attempt(guard)["note"]
     assert can_be_run_at_once(guard)
 
@@ -96,15 +97,15 @@ def test_row_28_kill_of_the_wrappers_whole_group_leaves_nobody(sqlite_guard: Gua
     job = start(sqlite_guard, ENDLESS, before=STUBBORN)
     os.killpg(job.guardian, signal.SIGKILL)
     assert job.code() == 137
-    nobody_left(sqlite_guard.folder, job.command, within=1)
-    assert wait_until_ended(sqlite_guard, 5) == ("pending", "lost")
+    nobody_left(sqlite_guard.folder, job.command, within=AT_ONCE)
+    assert wait_until_ended(sqlite_guard) == ("pending", "lost")
 
 
 def test_row_28_timeout_with_kill_around_cronguard_leaves_nobody(sqlite_guard: Guard) -> None:
-    result = run(sqlite_guard.under("timeout", "-s", "KILL", "2"), f"{STUBBORN}\necho $$ >> pids; {ENDLESS}")
+    result = run(sqlite_guard.under("timeout", "-s", "KILL", "6"), f"{STUBBORN}\necho $$ >> pids; {ENDLESS}")
     assert result.code == 137
-    nobody_left(sqlite_guard.folder, int(sqlite_guard.lines("pids")[0]), within=1)
-    assert wait_until_ended(sqlite_guard, 5) == ("pending", "lost")
+    nobody_left(sqlite_guard.folder, int(sqlite_guard.lines("pids")[0]), within=AT_ONCE)
+    assert wait_until_ended(sqlite_guard) == ("pending", "lost")
 
 
 def test_row_29_both_killed_takes_the_command_itself_and_the_rest_is_the_documented_hole(sqlite_guard: Guard) -> None:
@@ -112,7 +113,7 @@ def test_row_29_both_killed_takes_the_command_itself_and_the_rest_is_the_documen
     job = start(sqlite_guard, ENDLESS, *SHORT_LEASE)
     kill(job.worker, signum=signal.SIGSTOP)  # so that it cannot do anything between the two kills
     kill(job.guardian, job.worker)
-    wait_until(lambda: not alive(job.command), 1, saying="the command is dead")
+    wait_until(lambda: not alive(job.command), AT_ONCE, saying="the command is dead")
     assert job.code() == 137
     assert ended(sqlite_guard) == ("running", None)
     assert run(sqlite_guard, "touch again").code == 0

@@ -14,7 +14,7 @@ from tests.conftest import Database
 from tests.rig.guard import PROGRAM, Guard
 from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
-from tests.rig.supervised import attempt, ended, run, start
+from tests.rig.supervised import SHORT_LEASE, attempt, ended, run, start
 
 KEY = ("run", "--key", "job")
 
@@ -181,7 +181,7 @@ def test_row_58_quiet_lets_only_a_failure_be_heard(sqlite_guard: Guard, code: in
 
 
 def test_row_58_quiet_lets_a_deadline_be_heard(sqlite_guard: Guard) -> None:
-    result = run(sqlite_guard, "echo out; exec sleep 60", "--quiet", "--complete-by", "1s")
+    result = run(sqlite_guard, "echo out; exec sleep 60", "--quiet", "--complete-by", "5s")
     assert (result.code, result.out) == (124, "out\n")
 
 
@@ -190,7 +190,7 @@ def test_row_59_result_that_cannot_be_written_is_kept_and_changes_no_exit_code(
 ) -> None:
     way = proxy(database.server)
     guard = postgres_guard.with_env(CRONGUARD_DSN=database.through(way))
-    job = start(guard, "until [ -e go ]; do sleep 0.05; done; exit 3", "--lease", "5s", "--stop-grace", "1s")
+    job = start(guard, "until [ -e go ]; do sleep 0.05; done; exit 3", *SHORT_LEASE)
     way.cut()
     (guard.folder / "go").touch()
     assert job.status() == 3

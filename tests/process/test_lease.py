@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
@@ -17,6 +19,7 @@ from tests.rig.processes import alive, state, stopped
 from tests.rig.proxy import Proxy
 from tests.rig.supervised import (
     ENDLESS,
+    LEASE,
     PATIENT,
     SHORT_LEASE,
     TICKING,
@@ -46,10 +49,10 @@ def through_proxy(database: Database, proxy: Callable[[Server], Proxy], postgres
 def test_row_20_beat_that_fails_is_sent_again_and_nothing_happens_to_the_command(through_proxy: Way) -> None:
     guard, way = through_proxy
     job = start(guard, UNTIL_GO, *SHORT_LEASE)
-    way.drop_reply_to(b"update cronguard.lease")
+    way.drop_reply_to(b"update cronguard.lease")  # and with it the connection
     wait_until(lambda: way.dropped, saying="the answer to a beat is lost")
-    before = way.connections
-    wait_until(lambda: way.connections > before, saying="it is sent again, on a new connection")
+    first = guard.show("job")["lease_until"]
+    wait_until(lambda: guard.show("job")["lease_until"] > first, every=0.3, saying="it is sent again")
     (guard.folder / "go").touch()
     assert job.code() == 0
     assert (ended(guard), len(guard.show("job")["attempts"])) == (("succeeded", "succeeded"), 1)
@@ -59,8 +62,9 @@ def test_row_21_no_answer_until_the_lease_is_nearly_over_freezes_the_command(thr
     """By default it is not ended but frozen, and goes on when the ledger answers that the run is still ours."""
     guard, way = through_proxy
     job = start(guard, UNTIL_GO, *SHORT_LEASE)
+    moves(guard.folder / "ticks")
     way.black_hole()
-    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    wait_until(lambda: stopped(job.command), PATIENT, saying="the command is frozen")
     assert stands_still(guard.folder / "ticks", 0.3)
     way.restore()
     moves(guard.folder / "ticks")
@@ -85,7 +89,7 @@ def test_row_21_who_waits_inside_the_kernel_for_a_childs_exec_is_as_frozen_and_g
     job = start(guard, f"exec {sys.executable} -c '{WAITS_FOR_AN_EXEC}'", *SHORT_LEASE)
     wait_until(lambda: state(job.command) == "D", saying="it waits for its child")
     way.black_hole()
-    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    wait_until(lambda: stopped(job.command), PATIENT, saying="the command is frozen")
     written = os.open(slow, os.O_RDWR)
     with pytest.raises(AssertionError):
         wait_until(child.exists, 0.3)
@@ -102,12 +106,13 @@ def test_row_21_with_on_silence_kill_the_command_is_asked_to_stop_and_dead_befor
     through_proxy: Way, postgres_guard: Guard, before: str
 ) -> None:
     guard, way = through_proxy
-    job = start(guard, ENDLESS, *SHORT_LEASE, "--on-silence", "kill", before=before)
+    options = ("--lease", "13s", "--stop-grace", "5s", "--beat-every", "0.5s")
+    job = start(guard, TICKING, *options, "--on-silence", "kill", before=before)
+    moves(guard.folder / "ticks")
     way.black_hole()
-    wait_until(lambda: not alive(job.command), 6, every=0.01, saying="the command is dead")
-    assert postgres_guard.show("job")["lease_until"] is not None
-    assert run(postgres_guard, "touch again").code == 0  # held: the lease is not over yet
-    assert not (guard.folder / "again").exists()
+    wait_until(lambda: not alive(job.command), PATIENT, saying="the command is dead")
+    lease_until = datetime.fromisoformat(postgres_guard.show("job")["lease_until"])
+    assert (guard.folder / "ticks").stat().st_mtime < lease_until.timestamp()  # however late we have looked
     assert job.code() == 76
     way.restore()
     assert guard.lines("heard") == ["heard"] * ("heard" in before)
@@ -119,9 +124,9 @@ def test_row_21_with_on_silence_continue_nothing_happens_to_the_command(through_
     guard, way = through_proxy
     job = start(guard, UNTIL_GO, *SHORT_LEASE, "--on-silence", "continue")
     way.black_hole()
-    wait_until(lambda: len(guard.lines("ticks")) > 5)
-    for _ in range(6):
-        assert not stands_still(guard.folder / "ticks", 1.0)
+    silent_since = time.monotonic()
+    wait_until(lambda: time.monotonic() > silent_since + LEASE, 2 * LEASE, saying="the lease is over")
+    moves(guard.folder / "ticks")
     way.restore()
     (guard.folder / "go").touch()
     assert job.code() == 0
@@ -132,7 +137,7 @@ def test_row_22_ledger_that_names_another_holder_gets_the_command_killed_without
     options = ("--lease", "40s", "--beat-every", "0.5s", "--stop-grace", "20s")
     job = start(sqlite_guard, ENDLESS, *options, before="trap 'echo heard >> heard' TERM")
     change(sqlite_guard, "update lease set token = token + 1, holder = 'somebody else'")
-    wait_until(lambda: not alive(job.command), 5, saying="the command is dead")
+    wait_until(lambda: not alive(job.command), saying="the command is dead")
     assert job.code() == 76
     assert sqlite_guard.lines("heard") == []
     assert (attempt(sqlite_guard)["outcome"], attempt(sqlite_guard)["signal"]) == ("lost", 9)
@@ -144,8 +149,8 @@ def test_row_23_cut_connections_are_no_loss_and_the_token_stays(through_proxy: W
     token = guard.show("job")["token"]
     for _ in range(3):
         way.cut()
-        way.restore()
         before = way.connections
+        way.restore()
         wait_until(lambda seen=before: way.connections > seen, saying="it beats again")  # type: ignore[misc]
     (guard.folder / "go").touch()
     assert job.code() == 0
@@ -165,7 +170,7 @@ def test_row_24_host_that_sleeps_past_its_lease_wakes_up_to_76(sqlite_guard: Gua
     ticks = len(sqlite_guard.lines("ticks"))
     kill(*reversed(host), signum=signal.SIGCONT)
     assert job.code() == 76
-    assert len(sqlite_guard.lines("ticks")) - ticks < 40  # two seconds
+    assert len(sqlite_guard.lines("ticks")) - ticks < 200  # ten seconds: who wakes up last is the guardian
     assert sqlite_guard.lines("heard") == []
     assert ended(sqlite_guard) == ("succeeded", "succeeded")
     assert sqlite_guard.show("job")["attempts"][0]["outcome"] == "lost"
@@ -174,7 +179,7 @@ def test_row_24_host_that_sleeps_past_its_lease_wakes_up_to_76(sqlite_guard: Gua
 def test_row_25_frozen_worker_is_fenced_by_the_guardians_own_timer(sqlite_guard: Guard) -> None:
     job = start(sqlite_guard, TICKING, *SHORT_LEASE)
     kill(job.worker, signum=signal.SIGSTOP)
-    wait_until(lambda: not alive(job.command), 6, every=0.01, saying="the guardian kills the command")
+    wait_until(lambda: not alive(job.command), PATIENT, saying="the guardian kills the command")
     still_held = run(sqlite_guard, "echo ran >> again")
     assert job.code() == 76
     nobody_left(sqlite_guard.folder, job.worker)
@@ -196,14 +201,14 @@ def test_row_25_worker_that_is_frozen_for_a_moment_keeps_its_run(sqlite_guard: G
 def test_row_21_frozen_command_does_not_move_to_be_stopped(through_proxy: Way, how: str) -> None:
     """The lease may be somebody else's by then: it is killed where it stands, and hears nothing."""
     guard, way = through_proxy
-    options = ("--complete-by", "8s") if how == "complete-by" else ()
+    options = ("--complete-by", "14s") if how == "complete-by" else ()
     job = start(guard, TICKING, *SHORT_LEASE, *options, before="trap 'echo heard >> heard; exit 0' TERM")
     way.black_hole()
-    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    wait_until(lambda: stopped(job.command), PATIENT, saying="the command is frozen")
     ticks = len(guard.lines("ticks"))
     if how == "told to stop":
         kill(job.guardian, signum=signal.SIGTERM)
-    wait_until(lambda: not alive(job.command), 8, every=0.01, saying="the command is dead")
+    wait_until(lambda: not alive(job.command), PATIENT, saying="the command is dead")
     assert (len(guard.lines("ticks")), guard.lines("heard")) == (ticks, [])
     way.restore()
     assert job.code() == (143 if how == "told to stop" else 124)
@@ -213,7 +218,7 @@ def test_row_21_frozen_command_that_somebody_continues_is_frozen_again(through_p
     guard, way = through_proxy
     job = start(guard, TICKING, *SHORT_LEASE)
     way.black_hole()
-    wait_until(lambda: stopped(job.command), 8, saying="the command is frozen")
+    wait_until(lambda: stopped(job.command), PATIENT, saying="the command is frozen")
     kill(job.command, signum=signal.SIGCONT)
-    wait_until(lambda: stopped(job.command), 2, saying="it is frozen again")
+    wait_until(lambda: stopped(job.command), saying="it is frozen again")
     assert stands_still(guard.folder / "ticks", 0.3)

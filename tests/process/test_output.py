@@ -7,6 +7,7 @@ import pty
 import random
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_terminal_is_handed_to_the_command_and_the_other_stream_is_captured(whic
     result = shell("test -t 1 && echo terminal 1; test -t 2 && echo terminal 2 >&2; echo o; echo e >&2; exit 0",
                    **{which: slave})  # fmt: skip
     os.close(slave)
-    on_terminal = os.read(master, 4096)
+    on_terminal = b"".join(pieces_of(master))
     os.close(master)
     assert result.handed_on == [which == "stdout", which == "stderr"]
     letter, number = ("o", 1) if which == "stdout" else ("e", 2)
@@ -78,12 +79,22 @@ def test_terminal_is_handed_to_the_command_and_the_other_stream_is_captured(whic
     assert result.captured.head == (b"e\n" if which == "stdout" else b"o\n")
 
 
+def pieces_of(terminal: int) -> Iterator[bytes]:
+    """All that was written to the other side, which is closed by now; the kernel hands it over piece by piece."""
+    with suppress(OSError):
+        while piece := os.read(terminal, 4096):
+            yield piece
+
+
 def test_moment_of_the_last_byte_is_known_while_it_is_pumped_and_that_of_the_start_else() -> None:
-    slept = "echo one; sleep 0.4"
-    assert 0.3 < shell(slept).silent < 5
-    assert shell(f"sleep 0.4; {slept}", quiet=True).silent < 0.3  # known only when it is asked for
-    assert shell(f"sleep 0.4; {slept}", capture=0).silent > 0.7
-    assert shell("sleep 0.4; echo one").silent < 0.3
+    """In seconds long enough for one of the processes to stand still in between."""
+    early, late = ("sh", "-c", "echo one; sleep 5"), ("sh", "-c", "sleep 5; echo one")
+    asked = [(early, {}), (early, {"quiet": True}), (late, {"capture": 0}), (late, {})]
+    pumped, held_back, handed_on, at_the_end = [Pumping(*command, **options) for command, options in asked]
+    assert pumped.result().silent > 0.5
+    assert held_back.result().silent < 0.5  # known only when it is asked for
+    assert handed_on.result().silent > 0.5
+    assert at_the_end.result().silent < 4.5
 
 
 # --- Whoever reads it -------------------------------------------------------------------------------------------------
@@ -123,7 +134,7 @@ def test_row_47_stuck_reader_ends_the_wait_in_time_and_what_was_said_is_remember
     result = shell("head -c 500000 /dev/zero; echo last words", stdout=stuck[1], within=0.3)
     assert (result.code, result.captured.total, result.captured.notes) == (0, 500_011, (DRAIN_TIMEOUT,))
     assert result.captured.tail.endswith(b"\0last words\n")
-    assert 0.3 <= result.took < 1.0
+    assert 0.3 <= result.took < 20
 
 
 def test_row_47_slow_reader_holds_the_command_up_and_gets_every_byte() -> None:
@@ -131,8 +142,8 @@ def test_row_47_slow_reader_holds_the_command_up_and_gets_every_byte() -> None:
     pumping = Pumping("head", "-c", str(MANY), "/dev/zero", stdout=writer)
     os.close(writer)
     head = wait_until(lambda: children(pumping.process.pid), saying="the command runs")[0]
+    wait_until(lambda: state(head) == "S", saying="it cannot go on")
     assert still_waits(in_background(pumping.process.wait), 0.3)
-    assert state(head) == "S"
     with os.fdopen(reader, "rb") as file:
         assert len(file.read()) == MANY
     assert pumping.result().captured.notes == ()
@@ -142,7 +153,8 @@ def test_row_47_slow_reader_holds_the_command_up_and_gets_every_byte() -> None:
 def test_descriptor_that_somebody_made_non_blocking_stays_so_and_loses_nothing(read: bool) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    pumping = Pumping("head", "-c", str(MANY if read else 500_000), "/dev/zero", stdout=writer, within=0.3)
+    within = 20 if read else 0.3
+    pumping = Pumping("head", "-c", str(MANY if read else 500_000), "/dev/zero", stdout=writer, within=within)
     arrived = 0
     while read and arrived < MANY:
         arrived += len(os.read(reader, 4096))
@@ -156,10 +168,10 @@ def test_descriptor_that_somebody_made_non_blocking_stays_so_and_loses_nothing(r
 
 
 def test_row_50_pipe_that_somebody_else_still_holds_is_given_up_in_time() -> None:
-    result = shell("echo out; sleep 3 & echo $!", within=0.3, stderr=None)
+    result = shell("echo out; sleep 60 & echo $!", within=0.3, stderr=None)
     os.kill(int(result.out.split()[-1]), 9)
     assert (result.out[:4], result.captured.notes) == (b"out\n", (DRAIN_TIMEOUT,))
-    assert 0.3 <= result.took < 1.0
+    assert 0.3 <= result.took < 20
     assert result.descriptors[0] == result.descriptors[1]
 
 
@@ -227,7 +239,7 @@ def test_nothing_stays_open(quiet: bool) -> None:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_command_that_was_never_started_leaves_nothing_open_and_has_said_nothing(quiet: bool) -> None:
     result = pumped(quiet=quiet)
-    assert (result.captured.total, result.captured.notes, result.took < 0.2) == (0, (), True)
+    assert (result.captured.total, result.captured.notes, result.took < 5) == (0, (), True)
     assert result.descriptors[0] == result.descriptors[1]
 
 

@@ -14,7 +14,18 @@ from tests.rig import orphans
 from tests.rig.guard import Guard, code_of
 from tests.rig.processes import alive, children, descendants, state
 from tests.rig.rounds import rounds
-from tests.rig.supervised import ENDLESS, PATIENT, SHORT_LEASE, attempt, ended, kill, run, wait_until_ended
+from tests.rig.supervised import (
+    AT_ONCE,
+    ENDLESS,
+    KEY,
+    PATIENT,
+    SHORT_LEASE,
+    attempt,
+    ended,
+    kill,
+    run,
+    wait_until_ended,
+)
 from tests.rig.waiting import wait_until
 
 pytestmark = pytest.mark.needs("namespaces")
@@ -30,7 +41,7 @@ def contained(sqlite_guard: Guard) -> Guard:
 
 def started(guard: Guard, script: str, *options: str) -> subprocess.Popen[str]:
     """Running, with `ready` written."""
-    process = guard.start("run", "--key", "job", *options, "--", "sh", "-c", script)
+    process = guard.start(*KEY, *options, "--", "sh", "-c", script)
     guard.wait_for_line("ready")
     return process
 
@@ -57,7 +68,7 @@ def test_row_60_exit_codes_pass_verbatim(contained: Guard, code: int) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_row_60_signal_death_is_an_exit_code_for_pid_1_cannot_die_of_it(contained: Guard, signum: int) -> None:
     process = contained.start("run", "--key", "job", "--", "sh", "-c", f"ulimit -c 0; kill -{signum:d} $$")
-    assert process.wait(20) == 128 + signum
+    assert process.wait(PATIENT) == 128 + signum
     assert (ended(contained), attempt(contained)["signal"]) == (("failed", "failed"), signum)
 
 
@@ -71,7 +82,7 @@ def test_row_60_requests_to_stop_are_passed_on(contained: Guard, sender: str, si
         (contained.folder / "go").touch()
     else:
         kill(pid_1(process), signum=signum)
-    assert process.wait(20) == 128 + signum
+    assert process.wait(PATIENT) == 128 + signum
     assert ended(contained) == ("pending", "interrupted")
 
 
@@ -86,9 +97,8 @@ def test_row_60_worker_killed_is_76_and_the_orphans_of_others_are_left_alone(con
     stranger = next(pid for pid in children(first) if pid != guardian)
     kill(guardian_s_worker := children(guardian)[0])
     wait_until(lambda: not alive(guardian_s_worker))
-    tree_dead = wait_until(lambda: not alive(guardian) or not descendants(guardian), 5, saying="the tree is dead")
-    assert tree_dead
-    assert code_of(process, 20) == 76  # and the end of PID 1 is the end of the stranger, as the kernel has it
+    wait_until(lambda: not alive(guardian) or not descendants(guardian), saying="the tree is dead")
+    assert code_of(process, PATIENT) == 76  # and the end of PID 1 is the end of the stranger, as the kernel has it
     assert not alive(stranger)
     assert ended(contained) == ("pending", "lost")
 
@@ -107,8 +117,8 @@ def test_row_60_guardian_killed_leaves_nobody_and_the_ledger_is_told(contained: 
     first = pid_1(process)
     inside = descendants(first)
     kill(children(first)[0])
-    assert code_of(process, 20) == 137
-    wait_until(lambda: not any(map(alive, inside)), 1, saying="nobody is left")
+    assert code_of(process, PATIENT) == 137
+    wait_until(lambda: not any(map(alive, inside)), AT_ONCE, saying="nobody is left")
     assert ended(contained) == ("pending", "lost")
 
 
@@ -123,8 +133,8 @@ def test_row_60_a_thousand_orphans_leave_no_zombie_and_the_commands_own_status_i
     (contained.folder / "go").touch()
     entered(first, *program.split(), folder=contained.folder, check=False)  # the end of PID 1 may be theirs
     if process.poll() is None:
-        wait_until(lambda: not zombies_below(first), 5, saying="everybody is reaped")
-    assert process.wait(30) == 37
+        wait_until(lambda: not zombies_below(first), saying="everybody is reaped")
+    assert process.wait(PATIENT) == 37
     assert (ended(contained), attempt(contained)["exit_code"]) == (("failed", "failed"), 37)
 
 
@@ -132,9 +142,9 @@ def test_row_60_orphans_of_others_are_reaped_while_the_command_runs(contained: G
     process = started(contained, f"echo >> ready; {ENDLESS}")
     first = pid_1(process)
     entered(first, sys.executable, "-ES", orphans.__file__, "1000", folder=contained.folder)
-    wait_until(lambda: not zombies_below(first), 5, saying="everybody is reaped")
+    wait_until(lambda: not zombies_below(first), saying="everybody is reaped")
     kill(first, signum=signal.SIGTERM)
-    assert process.wait(20) == 143
+    assert process.wait(PATIENT) == 143
 
 
 def zombies_below(pid: int) -> list[int]:
@@ -146,8 +156,8 @@ def test_row_30_namespace_that_is_torn_down_is_taken_over_when_its_lease_is_over
     process = started(contained, f"{STUBBORN}\necho >> ready; {ENDLESS}", *SHORT_LEASE)
     inside = [pid_1(process), *descendants(pid_1(process))]
     kill(pid_1(process))
-    process.wait(20)
-    wait_until(lambda: not any(map(alive, inside)), 1, saying="nobody is left")
+    process.wait(PATIENT)
+    wait_until(lambda: not any(map(alive, inside)), saying="nobody is left")
     assert contained.show("job")["attempts"][0]["outcome"] is None
     wait_until(
         lambda: run(contained, "touch again").code == 0 and (contained.folder / "again").exists(),

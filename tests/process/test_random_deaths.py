@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.rig.guard import Guard
 from tests.rig.rounds import rounds, seeded
-from tests.rig.supervised import PATIENT, SHORT_LEASE, kill, nobody_left, worker_of
+from tests.rig.supervised import AT_ONCE, PATIENT, SHORT_LEASE, kill, nobody_left, worker_of
 from tests.rig.waiting import wait_until
 from tests.rig.zoo import Zoo
 
@@ -35,8 +35,8 @@ def one_death(guard: Guard, zoo: Zoo, period: str, dice: random.Random) -> None:
     worker = worker_of(process.pid) if dice.random() < 0.5 else None
     kill(worker or process.pid)
     process.communicate(timeout=PATIENT)
-    nobody_left(guard.folder / "nobody", *zoo.pids().values(), within=1)
-    nobody_left(guard.folder, within=10)  # who tells the ledger may take a little longer
+    nobody_left(guard.folder / "nobody", *zoo.pids().values(), within=AT_ONCE)
+    nobody_left(guard.folder, within=PATIENT)  # who tells the ledger may take a little longer
 
 
 def record_of(guard: Guard, period: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig.guard import PROGRAM, Guard
-from tests.rig.supervised import attempt, ended, run, start
+from tests.rig.supervised import PATIENT, attempt, ended, run, start
 from tests.rig.waiting import wait_until
 
 KEY = ("run", "--key", "job")
@@ -60,8 +60,8 @@ def test_row_47_reader_that_is_stuck_at_the_end_is_waited_for_two_seconds(sqlite
     begun = time.monotonic()
     script = f"head -c 500000 /dev/zero {'>&2' if stream == 'stderr' else ''}; exit 3"
     process = sqlite_guard.start(*KEY, "--", "sh", "-c", script, **{stream: writer})
-    assert process.wait(20) == 3
-    assert 2 <= time.monotonic() - begun < 6
+    assert process.wait(PATIENT) == 3
+    assert time.monotonic() - begun >= 2
     assert "drain_timeout" in attempt(sqlite_guard)["note"]
     for descriptor in (reader, writer):
         os.close(descriptor)
@@ -99,11 +99,11 @@ def test_row_48_with_all_three_closed_the_output_is_still_remembered(sqlite_guar
 def test_row_50_pipe_that_somebody_outside_holds_open_is_waited_for_two_seconds(sqlite_guard: Guard) -> None:
     job = start(sqlite_guard, "until [ -e go ]; do sleep 0.02; done; echo said; exit 3")
     held = os.open(f"/proc/{job.command}/fd/1", os.O_WRONLY)  # a descriptor passed outside the tree
-    (sqlite_guard.folder / "go").touch()
     begun = time.monotonic()
-    out, _ = job.process.communicate(timeout=20)
+    (sqlite_guard.folder / "go").touch()
+    out, _ = job.process.communicate(timeout=PATIENT)
     assert (job.process.returncode, out) == (3, "said\n")
-    assert 1.5 <= time.monotonic() - begun < 6
+    assert time.monotonic() - begun >= 2
     os.close(held)
     assert "drain_timeout" in attempt(sqlite_guard)["note"]
 
@@ -147,6 +147,7 @@ def test_row_56_much_output_is_passed_whole_in_little_memory(sqlite_guard: Guard
     digest, left = hashlib.sha256(), size
     while left:
         piece = os.read(job.process.stdout.fileno(), 1 << 16)
+        assert piece
         left -= len(piece)
         digest.update(piece)
     assert digest.digest() == hashlib.sha256(bytes(size)).digest()
@@ -164,8 +165,9 @@ def test_inherited_descriptors_are_passed_on_and_none_of_ours_is(sqlite_guard: G
     assert run(guard, script).code == 0
     numbers = {int(line.split()[0]) for line in guard.lines("fds")}
     assert 7 in numbers
-    job = start(guard, "exec sleep 60", "--every", "run", "--rerun", "--force")
-    assert {int(name) for name in os.listdir(f"/proc/{job.command}/fd")} == {0, 1, 2, 7}
+    job = start(guard, "exec sleep 60", "--rerun", "--force")
+    # A shell that has just redirected one word may still have to undo it.
+    wait_until(lambda: set(os.listdir(f"/proc/{job.command}/fd")) == {"0", "1", "2", "7"})
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)], ids=["", "quiet"])
@@ -181,9 +183,9 @@ def test_row_47_stderr_that_nobody_reads_holds_up_neither_the_ledger_nor_the_end
     os.set_blocking(writer, True)
     script = "echo said; echo complained >&2; exec sleep 60"
     process = sqlite_guard.start(
-        *KEY, "--complete-by", "1s", *options, "--", "sh", "-c", script, stdout=writer, stderr=writer
+        *KEY, "--complete-by", "5s", *options, "--", "sh", "-c", script, stdout=writer, stderr=writer
     )
-    assert process.wait(20) == 124
+    assert process.wait(PATIENT) == 124
     assert ended(sqlite_guard) == ("timed_out", "timed_out")
     for descriptor in (reader, writer):
         os.close(descriptor)

@@ -12,8 +12,10 @@ import pytest
 from tests.rig.guard import PROGRAM, Guard
 from tests.rig.processes import alive, stopped
 from tests.rig.supervised import (
+    AT_ONCE,
     ENDLESS,
-    SHORT_LEASE,
+    LONG_LEASE,
+    PATIENT,
     TICKING,
     attempt,
     ended,
@@ -141,7 +143,7 @@ def test_row_36_interpreter_at_the_terminal_can_be_used(sqlite_guard: Guard, ter
 def test_rows_37_38_ctrl_z_gives_the_shell_back_while_the_lease_is_kept_and_fg_goes_on(
     sqlite_guard: Guard, terminal: Terminal, begun: Callable[..., Job]
 ) -> None:
-    job = begun(TICKING, *SHORT_LEASE)
+    job = begun(TICKING, *LONG_LEASE)
     moves(sqlite_guard.folder / "ticks")
     terminal.press(CTRL_Z)
     terminal.read(f"Stopped(?s:.*){PROMPT}")
@@ -168,6 +170,7 @@ def test_row_38_bg_lets_it_go_on_and_end_in_the_background(
     terminal.press(CTRL_Z)
     terminal.read(f"Stopped(?s:.*){PROMPT}")
     terminal.type("bg")
+    terminal.read(PROMPT)  # before which it would be told of a job that has ended, and know it no more
     moves(sqlite_guard.folder / "ticks")
     (sqlite_guard.folder / "go").touch()
     terminal.type("wait %1; echo code=$?")
@@ -179,7 +182,7 @@ def test_row_18_deadline_reaches_a_command_that_ctrl_z_has_stopped(
     sqlite_guard: Guard, terminal: Terminal, begun: Callable[..., Job]
 ) -> None:
     """The worker alone does it: guardian and shell need not do anything."""
-    job = begun(ENDLESS, "--complete-by", "3s", before="trap 'exit 7' TERM")
+    job = begun(ENDLESS, "--complete-by", "8s", before="trap 'exit 7' TERM")
     terminal.press(CTRL_Z)
     terminal.read(f"Stopped(?s:.*){PROMPT}")
     assert wait_until_ended(sqlite_guard) == ("timed_out", "timed_out")
@@ -195,7 +198,7 @@ def test_row_41_closed_terminal_ends_the_command_and_the_run_is_pending(
     job = begun(ENDLESS, before="trap 'echo HUP >> heard; exit 0' HUP")
     terminal.wait_for_foreground(job.guardian)
     terminal.hang_up()
-    nobody_left(sqlite_guard.folder / "nobody", job.guardian, job.worker, job.command, within=10)
+    nobody_left(sqlite_guard.folder / "nobody", job.guardian, job.worker, job.command, within=PATIENT)
     assert set(sqlite_guard.lines("heard")) == {"HUP"}
     assert ended(sqlite_guard) == ("pending", "interrupted")
 
@@ -206,7 +209,7 @@ def test_row_41_closed_terminal_ends_even_a_command_that_ignores_it(
     job = begun(ENDLESS, "--stop-grace", "0.5s", before="trap '' HUP")
     terminal.wait_for_foreground(job.guardian)
     terminal.hang_up()
-    nobody_left(sqlite_guard.folder / "nobody", job.guardian, job.worker, job.command, within=10)
+    nobody_left(sqlite_guard.folder / "nobody", job.guardian, job.worker, job.command, within=PATIENT)
     assert ended(sqlite_guard) == ("pending", "interrupted")
 
 
@@ -225,7 +228,7 @@ def test_row_53_command_that_was_stopped_for_using_the_terminal_still_has_its_de
 ) -> None:
     """A background process group that reads the terminal: no layout of ours makes one, but a shell inside may."""
     script = "set -m; (echo $BASHPID > reader; read -r line < /dev/tty) & set +m; while :; do sleep 0.1; done"
-    job = begun(f"exec bash -c {shlex.quote(script)}", "--complete-by", "3s", "--stop-grace", "0.5s")
+    job = begun(f"exec bash -c {shlex.quote(script)}", "--complete-by", "8s", "--stop-grace", "0.5s")
     reader = int(sqlite_guard.wait_for_line("reader")[0])
     wait_until(lambda: stopped(reader), saying="it is stopped by the terminal")
     terminal.read("complete-by")
@@ -236,8 +239,7 @@ def test_row_53_command_that_was_stopped_for_using_the_terminal_still_has_its_de
 
 def test_row_54_background_job_of_a_person_gets_no_keyboard(sqlite_guard: Guard, terminal: Terminal) -> None:
     """In a session of its own it could read what is typed for somebody else."""
-    terminal.type(typed("readlink /proc/self/fd/0 > stdin; cat > read") + " &")
-    terminal.type("wait %1; echo code=$?")
+    terminal.type(typed("readlink /proc/self/fd/0 > stdin; cat > read") + " & wait %1; echo code=$?")
     assert terminal.read(r"code=(\d+)")[1] == "0"
     assert sqlite_guard.lines("stdin") == ["/dev/null"]
     assert sqlite_guard.lines("read") == []
@@ -251,6 +253,6 @@ def test_terminal_stays_what_it_was_after_a_kill_of_cronguard(
     job = begun(ENDLESS)
     kill(job.guardian)
     terminal.read(f"Killed(?s:.*){PROMPT}")
-    nobody_left(sqlite_guard.folder / "nobody", job.worker, job.command, within=2)
+    nobody_left(sqlite_guard.folder / "nobody", job.worker, job.command, within=AT_ONCE)
     assert terminal.do("echo $((40 + 2))") == "42\n"
-    assert wait_until_ended(sqlite_guard, 5) == ("pending", "lost")
+    assert wait_until_ended(sqlite_guard) == ("pending", "lost")

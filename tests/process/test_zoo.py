@@ -11,11 +11,19 @@ import pytest
 from tests.acceptance.looking import change
 from tests.rig.guard import Guard
 from tests.rig.processes import alive
-from tests.rig.supervised import SHORT_LEASE, Supervised, ended, kill, nobody_left, parent_of, stands_still
+from tests.rig.supervised import (
+    AT_ONCE,
+    LONG_LEASE,
+    PATIENT,
+    Supervised,
+    ended,
+    kill,
+    nobody_left,
+    parent_of,
+    stands_still,
+)
 from tests.rig.waiting import wait_until
 from tests.rig.zoo import ANIMALS, Zoo
-
-AT_ONCE = 1.0  # seconds after which nobody may be alive any more
 
 
 @pytest.fixture
@@ -31,8 +39,9 @@ def opened(guard: Guard, zoo: Zoo, *options: str, kind: tuple[str, ...] = ()) ->
     process = guard.start("run", "--key", "job", *options, "--", *zoo.command(*kind))
     if kind:
         wait_until(lambda: zoo.beats().get("generations", 0) > 50, saying="the family is on its way")
+        wait_until(lambda: "leader" in zoo.pids(), saying="its leader is there")
     else:
-        wait_until(zoo.is_complete, 20, saying="all nine are there")
+        wait_until(zoo.is_complete, PATIENT, saying="all nine are there")
     leader = zoo.pids()["leader"]
     return Supervised(process, parent_of(leader), leader)
 
@@ -60,19 +69,19 @@ def test_zoo_is_dead_at_once_when_one_of_the_two_is_killed(
     death(running)
     all_dead(sqlite_guard, zoo)
     assert running.code() == code
-    wait_until(lambda: ended(sqlite_guard) == ("pending", "lost"), 5, every=0.2)
+    wait_until(lambda: ended(sqlite_guard) == ("pending", "lost"), every=0.2)
 
 
 def test_zoo_is_dead_after_complete_by(sqlite_guard: Guard, zoo: Zoo) -> None:
     """Some of them ignore the request to stop."""
-    running = opened(sqlite_guard, zoo, "--complete-by", "3s", "--stop-grace", "0.5s")
+    running = opened(sqlite_guard, zoo, "--complete-by", "10s", "--stop-grace", "0.5s")
     assert running.code() == 124
     all_dead(sqlite_guard, zoo, within=0.1)
     assert ended(sqlite_guard) == ("timed_out", "timed_out")
 
 
 def test_zoo_is_dead_after_the_lease_was_lost(sqlite_guard: Guard, zoo: Zoo) -> None:
-    running = opened(sqlite_guard, zoo, *SHORT_LEASE)
+    running = opened(sqlite_guard, zoo, *LONG_LEASE)
     change(sqlite_guard, "update lease set token = token + 1, holder = 'somebody else'")
     assert running.code() == 76
     all_dead(sqlite_guard, zoo, within=0.1)
@@ -94,12 +103,12 @@ def test_processes_that_fork_faster_than_one_can_look_are_dead_as_well(
 ) -> None:
     running = opened(sqlite_guard, zoo, kind=("respawn", *family))
     death(running)
-    nobody_left(sqlite_guard.folder, running.command, within=3)
+    nobody_left(sqlite_guard.folder, running.command, within=AT_ONCE)
     assert stands_still(zoo.folder / "generations.beats", 0.2)
 
 
 def test_processes_that_fork_faster_than_one_can_look_are_dead_after_complete_by(sqlite_guard: Guard, zoo: Zoo) -> None:
-    running = opened(sqlite_guard, zoo, "--complete-by", "2s", "--stop-grace", "0.5s", kind=("respawn", "8", "0.0005"))
+    running = opened(sqlite_guard, zoo, "--complete-by", "8s", "--stop-grace", "0.5s", kind=("respawn", "8", "0.0005"))
     assert running.code() == 124
     assert stands_still(zoo.folder / "generations.beats", 0.2)
     assert os.path.exists(zoo.folder)

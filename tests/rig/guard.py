@@ -82,7 +82,7 @@ class Guard:
             return (self.folder / name).read_text().splitlines()
         return []
 
-    def wait_for_line(self, name: str, count: int = 1, within: float = 20) -> list[str]:
+    def wait_for_line(self, name: str, count: int = 1, within: float = 40) -> list[str]:
         """Wait until a file of the folder has that many lines."""
         wait_until(lambda: len(self.lines(name)) >= count, within, saying=f"{count} lines in {name}")
         return self.lines(name)
@@ -92,7 +92,7 @@ class Guard:
         for process in self.started:
             if process.poll() is None:
                 kill_tree(process.pid)
-            process.communicate(timeout=10)
+            process.communicate(timeout=30)
 
 
 def shell_code(returncode: int) -> int:
@@ -131,5 +131,5 @@ def host_dies(guardian: int) -> None:
                 os.kill(pid, signum)
 
 
-def wait_dead(pid: int, within: float = 10) -> None:
+def wait_dead(pid: int, within: float = 30) -> None:
     wait_until(lambda: not alive(pid), within, saying=f"process {pid} is dead")

@@ -48,7 +48,7 @@ class Pumping:
             stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=(report,),
         )  # fmt: skip
 
-    def result(self, within: float = 30) -> Pumped:
+    def result(self, within: float = 60) -> Pumped:
         out, err = self.process.communicate(timeout=within)
         with self._report as file:
             file.seek(0)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,17 @@ from tests.rig.guard import Guard, code_of
 from tests.rig.processes import alive, children
 from tests.rig.waiting import wait_until
 
-# A lease just longer than its grace (1 s), its margin (2 s) and a beat: what a test can wait for.
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
+LEASE = 8.0  # seconds, of SHORT_LEASE
+# Its end can be waited for; and whichever process stands still for five seconds, at any moment, keeps its run.
+SHORT_LEASE = ("--lease", "8s", "--stop-grace", "0.5s", "--beat-every", "0.5s")
+# For who wants to see it renewed, and no end of it.
+LONG_LEASE = ("--lease", "60s", "--stop-grace", "1s", "--beat-every", "0.5s")
+PERIOD = datetime.now(UTC).date().isoformat()  # named, so that all firings of a test are about one, over midnight too
 ENDLESS = "while :; do sleep 0.05; done"
 TICKING = "while :; do echo tick >> ticks; sleep 0.05; done"
 PATIENT = 40.0
+AT_ONCE = 10.0  # seconds: nothing but a machine that is busy has to be waited for, and no usual lease comes to its end
+KEY = ("run", "--key", "job", "--period", PERIOD)
 
 
 @dataclass(frozen=True)
@@ -51,16 +58,14 @@ class Supervised:
 def start(guard: Guard, script: str, *options: str, before: str = ":", **popen: Any) -> Supervised:
     """Run a shell script as the command; returns when `before` is done and `script` about to begin."""
     count = len(guard.lines("pids"))
-    process = guard.start(
-        "run", "--key", "job", *options, "--", "sh", "-c", f"{before}\necho $$ >> pids; {script}", **popen
-    )
+    process = guard.start(*KEY, *options, "--", "sh", "-c", f"{before}\necho $$ >> pids; {script}", **popen)
     command = int(guard.wait_for_line("pids", count + 1)[-1])
     return Supervised(process, parent_of(command), command)
 
 
 def run(guard: Guard, script: str, *options: str, **popen: Any) -> Any:
     """Run a shell script as the command, to its end."""
-    return guard.run("run", "--key", "job", *options, "--", "sh", "-c", script, **popen)
+    return guard.run(*KEY, *options, "--", "sh", "-c", script, **popen)
 
 
 def parent_of(pid: int) -> int:
@@ -116,7 +121,7 @@ def stands_still(file: Path, for_seconds: float) -> bool:
     return True
 
 
-def moves(file: Path, within: float = 10.0) -> None:
+def moves(file: Path, within: float = PATIENT) -> None:
     """Wait until the file, which may not be there yet, grows."""
     wait_until(file.exists, within, saying=f"{file.name} is there")
     before = file.stat().st_size

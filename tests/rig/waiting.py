@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], within: float = 10.0, every: float = 0.02, saying: str = "") -> T:
+def wait_until(condition: Callable[[], T], within: float = 30.0, every: float = 0.02, saying: str = "") -> T:
     """Ask `condition` until it answers something true, and return that; AssertionError at the limit."""
     limit = time.monotonic() + within
     while not (answer := condition()):
@@ -19,6 +19,14 @@ def wait_until(condition: Callable[[], T], within: float = 10.0, every: float = 
             raise AssertionError(f"not within {within:g} s: {saying or condition}")
         time.sleep(every)
     return answer
+
+
+def in_time(measured: Callable[[], float], limit: float, tries: int = 5) -> None:
+    """That something takes at most so many seconds. The machine may be busy: of its measurements one has to be good."""
+    taken: list[float] = []
+    while not taken or min(taken) > limit:
+        assert len(taken) < tries, f"not within {limit:g} s: {taken}"
+        taken.append(measured())
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
