@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 
+from tests.acceptance.looking import ledger_file
 from tests.rig.guard import Guard, code_of, host_dies, wait_dead
+from tests.rig.hands import between_two_writes
 from tests.rig.processes import alive, children, freeze_tree
 from tests.rig.supervised import kill
 from tests.rig.waiting import wait_until
@@ -46,7 +48,8 @@ def test_frozen_holder_wakes_after_a_takeover_and_does_nothing_more(guard: Guard
     started = guard.start("run", "--key", "job", *SHORT_LEASE, "--", "sh", "-c", script)
     command = int(guard.wait_for_line("pids")[0])
     guard.wait_for_line("ticks", 3)
-    host = freeze_tree(started.pid)
+    with between_two_writes(ledger_file(guard)):
+        host = freeze_tree(started.pid)
     wait_until(lambda: fire(guard) == 0 and guard.lines("marks"), PATIENT, every=0.5, saying="a firing takes over")
     before, ticks = guard.show("job"), len(guard.lines("ticks"))
     kill(*(set(host) - {command}), signum=signal.SIGCONT)  # it must kill a command that cannot even hear a signal
@@ -64,7 +67,8 @@ def test_whole_host_frozen_past_its_lease_wakes_up_to_76(guard: Guard) -> None:
     script = "echo $$ >> pids; while :; do echo tick >> ticks; sleep 0.5; done"
     started = guard.start("run", "--key", "job", *SHORT_LEASE, "--", "sh", "-c", script)
     command = int(guard.wait_for_line("pids")[0])
-    host = freeze_tree(started.pid)
+    with between_two_writes(ledger_file(guard)):
+        host = freeze_tree(started.pid)
     wait_until(lambda: fire(guard) == 0 and guard.lines("marks"), PATIENT, every=0.5, saying="a firing takes over")
     kill(*reversed(host), signum=signal.SIGCONT)
     assert code_of(started, PATIENT) == 76

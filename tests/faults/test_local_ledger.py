@@ -5,11 +5,9 @@ Nothing starts meanwhile, with one clear line; and what ran is not lost.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from tests.acceptance.looking import ledger_file
 from tests.conftest import Database
 from tests.faults.scene import fill
 from tests.rig.guard import Guard
+from tests.rig.hands import between_two_writes
 from tests.rig.processes import stopped
 from tests.rig.supervised import PATIENT, Supervised, attempt, ended, run, start
 from tests.rig.waiting import wait_until
@@ -35,14 +34,6 @@ def refused(guard: Guard, code: int, *options: str) -> str:
     result = run(guard, "touch again", *LEASE, *options)
     assert (result.code, (guard.folder / "again").exists()) == (code, False), result
     return str(result.only_line)
-
-
-@contextmanager
-def between_two_writes(ledger: Path) -> Iterator[None]:
-    """A beat that is half written is another story, with other words."""
-    with Path(f"{ledger}.lock").open("r+b") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def is_frozen(job: Supervised) -> None:
