@@ -58,7 +58,7 @@ def ledger_file(guard: Guard) -> Path:
 
 def change(guard: Guard, statement: str, *values: object) -> None:
     """Do with the ledger what no command does (yet)."""
-    with closing(sqlite3.connect(ledger_file(guard))) as ledger, ledger:
+    with closing(sqlite3.connect(ledger_file(guard), timeout=30)) as ledger, ledger:
         ledger.execute(statement, values)
 
 
@@ -72,7 +72,7 @@ def configured(guard: Guard, tmp_path: Path, text: str | bytes, line: int = 1) -
 def _in_sqlite(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     if not path.is_file():
         return {}
-    with closing(sqlite3.connect(path)) as ledger:
+    with closing(sqlite3.connect(path, timeout=30)) as ledger:
         try:
             names = [name for (name,) in ledger.execute("select name from sqlite_master where type = 'table'")]
         except sqlite3.DatabaseError:  # some tests put something else in its place

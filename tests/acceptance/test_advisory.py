@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
 
@@ -14,16 +12,17 @@ from tests.rig.guard import Guard, code_of, host_dies, wait_dead
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
 from tests.rig.processes import descendants
+from tests.rig.supervised import kill
 from tests.rig.waiting import wait_until
 
 PATIENT = 30.0
-ADVISORY = ("run", "--key", "job", "--lock", "advisory")
+ADVISORY = ("run", "--key", "job", "--lock", "advisory", "--lease", "10m")  # a beat comes every 100 s
 TICKING = "echo $$ >> pids; while :; do echo $CRONGUARD_ATTEMPT >> ticks; sleep 0.02; done"
 TICKS_ONCE = "echo new >> ticks"
 
 
 def ticking(guard: Guard) -> tuple[int, int]:
-    """(cronguard's pid, the command's) of a run that ticks until it is killed; its lease lasts for a minute."""
+    """(cronguard's pid, the command's) of a run that ticks until it is killed; its lease lasts for ten minutes."""
     started = guard.start(*ADVISORY, "--", "sh", "-c", TICKING)
     command = int(guard.wait_for_line("pids")[0])
     guard.wait_for_line("ticks", 3)
@@ -48,14 +47,16 @@ def test_run_ends_as_ever_and_leaves_the_key_free(guard: Guard) -> None:
     assert "lease" not in records(guard)
 
 
-def test_crashed_host_is_taken_over_within_two_seconds_although_its_lease_lasts(guard: Guard) -> None:
+def test_crashed_host_is_taken_over_at_once_although_its_lease_lasts(guard: Guard) -> None:
+    """By the first that comes when the kernel, or the server, has noticed."""
     wrapper, _ = ticking(guard)
     host_dies(wrapper)
-    died_at = datetime.now(UTC)
-    assert guard.run(*ADVISORY, "--", "sh", "-c", TICKS_ONCE).code == 0
+
+    def taken_over() -> bool:
+        return guard.run(*ADVISORY, "--", "sh", "-c", TICKS_ONCE).code == 0 and "new" in guard.lines("ticks")
+
+    wait_until(taken_over, PATIENT, saying="a firing takes over")
     run = guard.show("job")
-    started_at = datetime.fromisoformat(run["attempts"][1]["started_at"])
-    assert (started_at - died_at).total_seconds() < 2
     assert [(one["outcome"], one["note"]) for one in run["attempts"]] == [
         ("lost", "its advisory lock was free"),
         ("succeeded", None),
@@ -65,29 +66,30 @@ def test_crashed_host_is_taken_over_within_two_seconds_although_its_lease_lasts(
 def test_lock_is_the_worker_s_and_never_the_command_s(guard: Guard) -> None:
     """What a command leaves behind must not hold the key: it gets no descriptor that does."""
     asked = (*ADVISORY, "--stragglers", "leave", "--every", "run", "--", "sh", "-c")
-    assert guard.run(*asked, "ls -l /proc/self/fd > fds; setsid sleep 30 & echo $! > straggler").code == 0
+    assert guard.run(*asked, "ls -l /proc/self/fd > fds; setsid sleep 300 & echo $! > straggler").code == 0
     assert [line for line in guard.lines("fds") if ".locks" in line or "socket:" in line] == []
     assert guard.run(*asked, "echo free >> ran").code == 0
     assert guard.lines("ran") == ["free"]
-    os.kill(int(guard.lines("straggler")[0]), 9)
+    kill(int(guard.lines("straggler")[0]))
 
 
 def test_holder_whose_session_is_terminated_kills_its_command_before_another_starts(
     postgres_guard: Guard, database: Database
 ) -> None:
-    """Long before the next beat, which is ten seconds away; at no time do two of them tick."""
+    """Long before the next beat; at no time do two of them tick. Who first tells the ledger is a matter of luck."""
     guard = postgres_guard
     wrapper, command = ticking(guard)
     standby = guard.start(*ADVISORY, "--if-held", "wait", "--", "sh", "-c", TICKS_ONCE)
-    wait_until(lambda: len(descendants(standby.pid)) > 0)
+    wait_until(lambda: len(descendants(standby.pid)) > 0, PATIENT)
     assert cut_off(database) == 1
-    wait_dead(command, within=2)
+    wait_dead(command, PATIENT)
     assert code_of(guard.started[0], PATIENT) == 76
     assert code_of(standby, PATIENT) == 0
     ticks = guard.lines("ticks")
     assert ticks[-1] == "new" and ticks.count("new") == 1
-    outcomes = [(one["outcome"], one["note"]) for one in guard.show("job")["attempts"]]
-    assert outcomes == [("lost", "killed: the lease or its advisory lock was lost"), ("succeeded", None)]
+    first, second = guard.show("job")["attempts"]
+    assert (first["outcome"], second["outcome"]) == ("lost", "succeeded")
+    assert first["note"] in ("killed: the lease or its advisory lock was lost", "its advisory lock was free")
     assert wrapper == guard.started[0].pid
 
 
@@ -99,7 +101,7 @@ def test_restarted_server_costs_the_run_its_lock_and_nothing_else(bare_guard: Gu
     assert guard.run("init").code == 0
     _, command = ticking(guard)
     own_postgres.stop("fast")
-    wait_dead(command, within=3)
+    wait_dead(command, PATIENT)
     own_postgres.start()
     assert code_of(guard.started[0], PATIENT) == 76
     assert guard.run(*ADVISORY, "--", "sh", "-c", TICKS_ONCE).code == 0
@@ -110,7 +112,7 @@ def test_lock_file_that_is_removed_is_as_good_as_lost(sqlite_guard: Guard) -> No
     _, command = ticking(sqlite_guard)
     (lock,) = (sqlite_guard.folder.parent / "state" / "ledger.db.locks").iterdir()
     lock.unlink()
-    wait_dead(command, within=2)
+    wait_dead(command, PATIENT)
     assert code_of(sqlite_guard.started[0], PATIENT) == 76
 
 
@@ -131,10 +133,10 @@ def test_behind_a_pooler_it_is_refused_with_the_reason_and_the_claim_alone_works
 
 
 def test_supervisor_sees_at_once_that_the_host_of_an_advisory_lock_has_died(guard: Guard) -> None:
-    """A lease of a minute is not waited for; but the lock is looked at twice."""
+    """Its lease is not waited for; but the lock is looked at twice."""
     wrapper, _ = ticking(guard)
     assert guard.run("supervise").out == ""
     host_dies(wrapper)
-    assert "recovery" in guard.run("supervise").out
+    wait_until(lambda: "recovery" in guard.run("supervise").out, PATIENT, saying="the recovery is requested")
     run = guard.show("job")
     assert (run["state"], run["attempts"][0]["note"]) == ("pending", "its advisory lock was free")

@@ -12,7 +12,7 @@ from tests.rig.terminal import Terminal
 from tests.rig.waiting import wait_until
 
 PATIENT = 30.0
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
+SHORT_LEASE = ("--lease", "8s", "--stop-grace", "1s", "--beat-every", "0.5s")  # of which 5 s to start in
 DAYS = [f"2026-03-{day:02}" for day in (28, 29, 30, 31)]
 RANGE = ("--from", DAYS[0], "--to", DAYS[-1])
 NOTE = "echo $CRONGUARD_PERIOD >> ran"
@@ -135,7 +135,7 @@ def test_calendar_is_the_key_s_own_and_is_not_changed_on_the_way(guard: Guard) -
 
 def test_progress_is_told_at_a_terminal_only(guard: Guard) -> None:
     with Terminal(guard.folder, guard.environment) as terminal:
-        said = terminal.do(shlex.join([*PROGRAM, *asked()])).splitlines()
+        said = terminal.do(shlex.join([*PROGRAM, *asked()]), within=60).splitlines()
     told = [f"cronguard: job {day}: {number} of 4" for number, day in enumerate(DAYS, 1)]
     assert said == [*told, "cronguard: job: 4 run, 0 passed over"]
 
@@ -188,7 +188,7 @@ def test_several_at_once_start_no_more_after_a_failure_and_let_the_others_end(gu
     script = (
         f"{NOTE}; if [ $CRONGUARD_PERIOD = {DAYS[0]} ]; then "
         "until [ $(wc -l < ran) -gt 1 ]; do sleep 0.05; done; exit 7; fi; "
-        "until [ -e failed ]; do sleep 0.05; done; sleep 0.5; echo x >> ended"
+        "until [ -e failed ]; do sleep 0.05; done; sleep 2; echo x >> ended"
     )
     started = guard.start(*asked(*SIDE_BY_SIDE, "2", script=script))
     wait_until(lambda: states(guard).get(DAYS[0]) == "failed", PATIENT)
@@ -215,7 +215,7 @@ def test_several_at_once_end_with_whoever_started_them(guard: Guard) -> None:
     commands = [int(pid) for pid in guard.wait_for_line("pids", 2)]
     started.kill()
     for pid in commands:
-        wait_dead(pid)
+        wait_dead(pid, PATIENT)
     wait_until(lambda: set(states(guard).values()) == {"pending"}, PATIENT)
 
 

@@ -14,14 +14,14 @@ from tests.rig.guard import Guard, code_of, host_dies
 from tests.rig.processes import children
 from tests.rig.waiting import wait_until
 
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
+SHORT_LEASE = ("--lease", "8s", "--stop-grace", "1s", "--beat-every", "0.5s")  # of which 5 s to start in
 PATIENT = 30.0
-TODAY = datetime.now(UTC).date()
 FACTS = "echo $CRONGUARD_PERIOD $CRONGUARD_PERIOD_START $CRONGUARD_PERIOD_END $CRONGUARD_TZ"
 
 
 def day(ago: int) -> str:
-    return (TODAY - timedelta(days=ago)).isoformat()
+    """Counted from today, which may not be the day on which the tests were begun."""
+    return (datetime.now(UTC).date() - timedelta(days=ago)).isoformat()
 
 
 def interrupted(guard: Guard, *periods: str, key: str = "job", tz: str = "UTC") -> None:

@@ -82,7 +82,7 @@ def running_steps(billing: Billing, period: str) -> list[str]:
 
 def test_example_shows_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)}
-    words = [EXAMPLE / "run", "--customers", "20"]
+    words = [EXAMPLE / "run", "--customers", "100"]  # so many that its replica dies among them, and not behind them
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "duplicates:  0\nforgotten:   0\n" in done.stdout

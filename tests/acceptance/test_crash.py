@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 
+from tests.acceptance.looking import ledger_file
 from tests.rig.guard import Guard, code_of, host_dies, wait_dead
+from tests.rig.hands import between_two_writes
 from tests.rig.processes import alive, children, freeze_tree
 from tests.rig.supervised import kill
 from tests.rig.waiting import wait_until
 
-# A lease just longer than its grace (1 s), its margin (2 s) and a beat: what a test can wait for.
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
-PATIENT = 30.0
+# What a test can wait for; less its grace (1 s) and its margin (2 s), 5 s to start in.
+SHORT_LEASE = ("--lease", "8s", "--stop-grace", "1s", "--beat-every", "0.5s")
+PATIENT = 60.0
 
 
 def running_job(guard: Guard, *options: str, script: str = "echo $$ >> pids; exec sleep 600") -> tuple[int, int]:
@@ -46,7 +48,8 @@ def test_frozen_holder_wakes_after_a_takeover_and_does_nothing_more(guard: Guard
     started = guard.start("run", "--key", "job", *SHORT_LEASE, "--", "sh", "-c", script)
     command = int(guard.wait_for_line("pids")[0])
     guard.wait_for_line("ticks", 3)
-    host = freeze_tree(started.pid)
+    with between_two_writes(ledger_file(guard)):
+        host = freeze_tree(started.pid)
     wait_until(lambda: fire(guard) == 0 and guard.lines("marks"), PATIENT, every=0.5, saying="a firing takes over")
     before, ticks = guard.show("job"), len(guard.lines("ticks"))
     kill(*(set(host) - {command}), signum=signal.SIGCONT)  # it must kill a command that cannot even hear a signal
@@ -64,7 +67,8 @@ def test_whole_host_frozen_past_its_lease_wakes_up_to_76(guard: Guard) -> None:
     script = "echo $$ >> pids; while :; do echo tick >> ticks; sleep 0.5; done"
     started = guard.start("run", "--key", "job", *SHORT_LEASE, "--", "sh", "-c", script)
     command = int(guard.wait_for_line("pids")[0])
-    host = freeze_tree(started.pid)
+    with between_two_writes(ledger_file(guard)):
+        host = freeze_tree(started.pid)
     wait_until(lambda: fire(guard) == 0 and guard.lines("marks"), PATIENT, every=0.5, saying="a firing takes over")
     kill(*reversed(host), signum=signal.SIGCONT)
     assert code_of(started, PATIENT) == 76
@@ -117,7 +121,7 @@ def test_standby_ends_well_without_running_when_the_holder_succeeds(guard: Guard
 
 def test_standby_ends_with_the_code_of_a_holder_that_failed(guard: Guard) -> None:
     holder = guard.start("run", "--key", "job", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done; exit 9")
-    wait_until(lambda: guard.history("job"), saying="the holder has its run")
+    wait_until(lambda: guard.history("job"), PATIENT, saying="the holder has its run")
     standby = guard.start("run", "--key", "job", "--if-held", "wait", "--", "true")
     (guard.folder / "go").touch()
     assert (code_of(holder, PATIENT), code_of(standby, PATIENT)) == (9, 9)
@@ -126,9 +130,9 @@ def test_standby_ends_with_the_code_of_a_holder_that_failed(guard: Guard) -> Non
 def test_standby_that_is_told_to_stop_stops_at_once(guard: Guard) -> None:
     running_job(guard)
     standby = guard.start("run", "--key", "job", "--if-held", "wait", "--", "true")
-    wait_until(lambda: handles_term(standby.pid), saying="the stand-by has its handlers")
+    wait_until(lambda: handles_term(standby.pid), PATIENT, saying="the stand-by has its handlers")
     standby.terminate()
-    assert code_of(standby, 5) == 143
+    assert code_of(standby, PATIENT) == 143
 
 
 def cmdline(pid: int) -> bytes:
@@ -146,7 +150,7 @@ def handles_term(pid: int) -> bool:
 def test_job_longer_than_its_interval_makes_the_next_firing_a_visible_skip(guard: Guard) -> None:
     options = ("--period", "2026-11-29")
     holder = guard.start("run", "--key", "job", *options, "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done")
-    wait_until(lambda: guard.history("job"), saying="the holder has its run")
+    wait_until(lambda: guard.history("job"), PATIENT, saying="the holder has its run")
     late = guard.run("run", "--key", "job", "--period", "2026-11-30", "--skip-exit", "9", "--", "touch", "no")
     assert (late.code, (guard.folder / "no").exists()) == (9, False)
     (guard.folder / "go").touch()
@@ -160,7 +164,7 @@ def test_job_longer_than_its_interval_makes_the_next_firing_a_visible_skip(guard
 
 def test_complete_by_stops_the_whole_group(guard: Guard) -> None:
     script = "sleep 600 & echo $! >> pids; wait"
-    done = guard.run("run", "--key", "job", "--complete-by", "1s", "--stop-grace", "1s", "--", "sh", "-c", script)
+    done = guard.run("run", "--key", "job", "--complete-by", "4s", "--stop-grace", "1s", "--", "sh", "-c", script)
     assert done.code == 124
     assert "complete-by" in done.only_line
     wait_dead(int(guard.lines("pids")[0]))
@@ -170,7 +174,7 @@ def test_complete_by_stops_the_whole_group(guard: Guard) -> None:
 
 def test_command_that_ends_well_after_its_deadline_has_still_run_out_of_time(guard: Guard) -> None:
     script = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
-    assert guard.run("run", "--key", "job", "--complete-by", "1s", "--", "sh", "-c", script).code == 124
+    assert guard.run("run", "--key", "job", "--complete-by", "4s", "--", "sh", "-c", script).code == 124
     run = guard.show("job")
     assert (run["state"], run["exit_code"]) == ("timed_out", 0)
 

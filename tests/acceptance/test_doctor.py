@@ -215,10 +215,10 @@ def test_right_of_another_command_is_a_warning(
 @pytest.mark.parametrize(
     ("name", "value", "level"),
     [
-        ("idle_session_timeout", "5s", "warning"),
-        ("statement_timeout", "500ms", "warning"),
-        ("lock_timeout", "100ms", "warning"),
-        ("idle_in_transaction_session_timeout", "500ms", "note"),
+        ("idle_session_timeout", "50s", "warning"),
+        ("statement_timeout", "1900ms", "warning"),
+        ("lock_timeout", "900ms", "warning"),
+        ("idle_in_transaction_session_timeout", "900ms", "note"),
     ],
 )
 def test_time_limit_that_would_cut_a_session_is_found_and_what_it_says_mends_it(

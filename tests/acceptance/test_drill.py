@@ -22,6 +22,7 @@ from tests.rig.terminal import CTRL_C, Terminal
 from tests.rig.waiting import wait_until
 
 LONG = 240.0
+PATIENT = 20.0
 ANYWHERE = ("contention", "kill-holder", "kill-guard", "freeze", "two-supervisors")
 SCENARIOS = ("contention", "kill-holder", "kill-guard", "freeze", "skewed-clock", "cut", "two-supervisors")
 TAKEN_OVER = {"kill-holder", "kill-guard", "freeze", "cut", "two-supervisors"}
@@ -73,7 +74,7 @@ def test_each_scenario_keeps_the_promise_and_leaves_nothing(
     before = everything(anywhere, request)
     document = drill(anywhere, "--only", name)
     assert everything(anywhere, request) == before
-    nobody_left(anywhere.folder)
+    nobody_left(anywhere.folder, within=PATIENT)
     (found,) = document["scenarios"]
     if "CRONGUARD_DSN" not in anywhere.environment and name not in ANYWHERE:
         assert (found["applies"], found["verdict"], found["runs_started"]) == (False, "does not apply", 0)
@@ -172,7 +173,7 @@ def test_interrupted_it_leaves_nothing_in_the_ledger_and_nobody_alive(guard: Gua
     process.send_signal(signum)
     assert code_of(process, 60) == 128 + signum
     assert (rows(guard), process.stdout.read() if process.stdout else "") == (before, "")
-    nobody_left(guard.folder)
+    nobody_left(guard.folder, within=PATIENT)
 
 
 def test_at_a_terminal_one_lane_a_replica_until_ctrl_c(sqlite_guard: Guard) -> None:
@@ -190,7 +191,7 @@ def test_at_a_terminal_one_lane_a_replica_until_ctrl_c(sqlite_guard: Guard) -> N
         terminal.read("ready> ", 60)
         assert terminal.last_code() == 130
     assert rows(sqlite_guard) == before
-    nobody_left(sqlite_guard.folder)
+    nobody_left(sqlite_guard.folder, within=PATIENT)
 
 
 def test_what_a_killed_drill_has_left_is_named_by_the_next_and_removed_when_that_is_asked_for(guard: Guard) -> None:
@@ -200,7 +201,7 @@ def test_what_a_killed_drill_has_left_is_named_by_the_next_and_removed_when_that
     before = rows(guard)
     process = start_and_wait(guard.with_env(TMPDIR=str(guard.folder)), "freeze")
     process.kill()
-    nobody_left(guard.folder, within=40)  # its replicas come to their end without it, the frozen one too
+    nobody_left(guard.folder, within=LONG)  # its replicas come to their end without it, the frozen one too
     (left,) = {row[0] for row in rows(guard)["job"]} - {row[0] for row in before["job"]}
     result = guard.run("drill", "--rounds", "1", "--only", "contention", within=LONG)
     assert result.code == 0

@@ -71,10 +71,11 @@ class Batch:
         struck = self._fire_and_hold()
         standing_by = self._stand_by() if self.fault.is_awaited else []
         self.fault.strike(self.scene, struck, self.dice)
-        healed_at = self.healed_at = boottime() + self.fault.lasts(self.dice)
+        heal_at = boottime() + self.fault.lasts(self.dice)
         self._let_go()
         standing_by = standing_by or self._stand_by()
-        wait_until(lambda: boottime() >= healed_at, 60, saying="the fault is over")
+        wait_until(lambda: boottime() >= heal_at, PATIENT, saying="the fault is over")
+        self.healed_at = boottime()
         self.fault.heal(self.scene, struck)
         (self.folder / "go").touch()
         self._wait_for(self.scene.far, standing_by)
@@ -128,15 +129,12 @@ class Batch:
         return self.scene.far.fire(*run, "--", *marks.command(self.marks, 0.1), **more)
 
     def _wait_for(self, host: Host, fired: Sequence[Fired]) -> None:
-        """Where a host has been rebooted nobody has an exit code; then, and anyway, nobody may be left."""
-
-        def is_over() -> bool:
-            return all(one.code is not None for one in fired) or not any(map(alive, at_home(host.folder)))
-
+        """Who has died with a host that was rebooted has no exit code. That nobody is at home there says nothing: an
+        order that was given a moment ago may not have been heard yet."""
         try:
-            wait_until(is_over, PATIENT, every=0.05)
+            wait_until(lambda: all(map(host.is_over, fired)), PATIENT, every=0.05)
         except AssertionError:
-            self.complaints.append(f"still there: {[one.said for one in fired if one.code is None]}")
+            self.complaints.append(f"still there: {[one.said for one in fired if not host.is_over(one)]}")
 
     def _settle(self) -> None:
         """Both hosts fire again, until every period has succeeded, and then once more, when nobody may run it."""

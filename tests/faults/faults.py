@@ -22,7 +22,7 @@ from tests.rig.supervised import kill, worker_of
 
 LEASE = 4.0  # seconds
 TERMS = ("--lease", "4s", "--stop-grace", "0.5s", "--beat-every", "0.5s", "--db-wait", "5s")
-BRIEF, LONG = 0.5, LEASE + 3  # seconds
+BRIEF, LONG = 0.5, LEASE + 6  # seconds
 PERIOD = ("--period", "2026-11-30")
 
 

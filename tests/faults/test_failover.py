@@ -18,6 +18,7 @@ from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
 from tests.rig.waiting import in_background, still_waits, wait_until
 
+PATIENT = 60.0  # seconds
 PERIOD = "2026-11-28"
 SHORT = ("--lease", "8s", "--beat-every", "1s", "--stop-grace", "1s")
 UNTIL_GO = ("sh", "-c", "echo $$ $CRONGUARD_TOKEN >>started; until [ -e go ]; do sleep 0.1; done; echo >>ended")
@@ -56,7 +57,7 @@ def other_host(host: Guard, tmp_path: Path) -> Guard:
 def start(host: Guard, *options: str) -> subprocess.Popen[str]:
     """A run whose command waits for the file `go`."""
     process = host.start("run", "--key", "job", "--period", PERIOD, *options, "--", *UNTIL_GO)
-    host.wait_for_line("started")
+    host.wait_for_line("started", within=PATIENT)
     return process
 
 
@@ -146,7 +147,7 @@ def test_a_wait_for_the_standby_that_somebody_ends_counts_as_failed(
     """The server has the claim then, and shows it; the standby does not."""
     host = host_on(replicated, bare_guard, tmp_path)
     replicated.standbys[0].fall_behind()
-    run = host.start("run", "--key", "job", "--period", PERIOD, *flags, "--db-wait", "5s", "--", "touch", "touched")
+    run = host.start("run", "--key", "job", "--period", PERIOD, *flags, "--db-wait", "10s", "--", "touch", "touched")
     for _ in range(2):
         wait_until(lambda: replicated.primary.execute(WAITING), within=30, saying="a commit waits for the standby")
         replicated.primary.execute(f"select {ENDED_BY[how]}(pid) from ({WAITING}) as waiting")
@@ -274,7 +275,7 @@ def test_a_holder_whose_key_is_unknown_stops_and_leaves_nothing(
     host = host_on(lagging, bare_guard, tmp_path)
     lagging.standbys[0].fall_behind()
     run = host.start("run", "--key", "new", "--period", PERIOD, *SHORT, "--", *UNTIL_GO)
-    host.wait_for_line("started")
+    host.wait_for_line("started", within=PATIENT)
     lagging.fail_over()
     assert code_of(run) == 76
     assert '"new"' not in host.run("keys", "--json").out
@@ -286,12 +287,12 @@ def test_a_holder_whose_claim_is_forgotten_gives_way_to_whoever_came(
     """Its next beat is some seconds off: until then there are two, which only the fence can tell apart."""
     host = host_on(lagging, bare_guard, tmp_path)
     beta = other_host(host, tmp_path)
-    run = forgotten_claim(lagging, host, "--lease", "30s", "--beat-every", "8s", "--stop-grace", "1s")
+    run = forgotten_claim(lagging, host, "--lease", "60s", "--beat-every", "15s", "--stop-grace", "1s")
     lagging.fail_over()
     rival = beta.start("run", "--key", "job", "--period", PERIOD, *SHORT, "--", *UNTIL_GO)
     first, second = (int(line.split()[1]) for line in host.wait_for_line("started", 2))
     assert second > first
-    assert code_of(run) == 76
+    assert code_of(run, PATIENT) == 76
     assert rival.poll() is None
     go(host)
     assert code_of(rival) == 0
@@ -303,7 +304,7 @@ def test_the_result_of_a_forgotten_claim_is_written_where_nobody_came(
     lagging: Cluster, bare_guard: Guard, tmp_path: Path
 ) -> None:
     host = host_on(lagging, bare_guard, tmp_path)
-    run = forgotten_claim(lagging, host)
+    run = forgotten_claim(lagging, host, "--lease", "3m")  # no beat comes before its end
     lagging.fail_over()
     go(host)
     assert code_of(run) == 0

@@ -16,10 +16,12 @@ from tests.acceptance.looking import ledger_file
 from tests.conftest import Database
 from tests.faults.scene import fill
 from tests.rig.guard import Guard
+from tests.rig.hands import between_two_writes
 from tests.rig.processes import stopped
-from tests.rig.supervised import PATIENT, SHORT_LEASE, Supervised, attempt, ended, run, start
+from tests.rig.supervised import PATIENT, Supervised, attempt, ended, run, start
 from tests.rig.waiting import wait_until
 
+LEASE = ("--lease", "8s", "--stop-grace", "1s", "--beat-every", "0.5s")  # 5 s to start, 6 s until it is frozen
 UNTIL_GO = "until [ -e go ]; do sleep 0.05; done"
 
 
@@ -29,7 +31,7 @@ def go(guard: Guard) -> None:
 
 def refused(guard: Guard, code: int, *options: str) -> str:
     """A second firing of the same period: nothing is started. Its one line."""
-    result = run(guard, "touch again", *SHORT_LEASE, *options)
+    result = run(guard, "touch again", *LEASE, *options)
     assert (result.code, (guard.folder / "again").exists()) == (code, False), result
     return str(result.only_line)
 
@@ -39,8 +41,9 @@ def is_frozen(job: Supervised) -> None:
 
 
 def test_ledger_that_is_moved_away_is_a_pause_until_it_is_put_back(sqlite_guard: Guard) -> None:
-    job, ledger = start(sqlite_guard, UNTIL_GO, *SHORT_LEASE), ledger_file(sqlite_guard)
-    aside = ledger.rename(ledger.with_name("aside"))
+    job, ledger = start(sqlite_guard, UNTIL_GO, *LEASE), ledger_file(sqlite_guard)
+    with between_two_writes(ledger):
+        aside = ledger.rename(ledger.with_name("aside"))
     assert "has been removed or emptied while its lock file was not: put it back" in refused(sqlite_guard, 125)
     is_frozen(job)
     aside.rename(ledger)
@@ -51,8 +54,9 @@ def test_ledger_that_is_moved_away_is_a_pause_until_it_is_put_back(sqlite_guard:
 
 @pytest.mark.parametrize("how", ["removed", "emptied"])
 def test_ledger_that_is_gone_lets_nothing_start_until_a_person_says_so(sqlite_guard: Guard, how: str) -> None:
-    job, ledger = start(sqlite_guard, UNTIL_GO, *SHORT_LEASE), ledger_file(sqlite_guard)
-    os.truncate(ledger, 0) if how == "emptied" else ledger.unlink()
+    job, ledger = start(sqlite_guard, UNTIL_GO, *LEASE), ledger_file(sqlite_guard)
+    with between_two_writes(ledger):
+        os.truncate(ledger, 0) if how == "emptied" else ledger.unlink()
     assert refused(sqlite_guard, 125).endswith(f"begin a new one by: rm {ledger}.lock")
     is_frozen(job)
     ledger.with_name("ledger.db.lock").unlink()
@@ -72,8 +76,9 @@ def test_new_ledger_is_made_where_none_was(sqlite_guard: Guard) -> None:
 
 def test_result_that_a_damaged_ledger_does_not_take_is_kept(sqlite_guard: Guard) -> None:
     job, ledger = start(sqlite_guard, UNTIL_GO), ledger_file(sqlite_guard)
-    whole = ledger.read_bytes()
-    os.truncate(ledger, 4096)
+    with between_two_writes(ledger):
+        whole = ledger.read_bytes()
+        os.truncate(ledger, 4096)
     assert "is not an SQLite database; move it away, or name another file" in refused(sqlite_guard, 125)
     go(sqlite_guard)
     assert job.code() == 0
@@ -85,8 +90,8 @@ def test_result_that_a_damaged_ledger_does_not_take_is_kept(sqlite_guard: Guard)
 
 
 def test_ledger_that_others_lock_is_a_pause(sqlite_guard: Guard) -> None:
-    job = start(sqlite_guard, UNTIL_GO, *SHORT_LEASE)
-    with closing(sqlite3.connect(ledger_file(sqlite_guard), isolation_level=None)) as other:
+    job = start(sqlite_guard, UNTIL_GO, *LEASE)
+    with closing(sqlite3.connect(ledger_file(sqlite_guard), timeout=PATIENT, isolation_level=None)) as other:
         other.execute("begin exclusive")
         assert "is locked by another process" in refused(sqlite_guard, 75, "--db-wait", "1s")
         is_frozen(job)
@@ -112,8 +117,9 @@ def test_full_disk_starts_nothing(on_small_disk: Guard, small_disk: Path) -> Non
 def test_result_that_finds_the_disk_full_is_kept_elsewhere_and_delivered(
     on_small_disk: Guard, small_disk: Path, tmp_path: Path
 ) -> None:
-    job = start(on_small_disk, UNTIL_GO, *SHORT_LEASE)
-    filler = fill(small_disk)
+    job = start(on_small_disk, UNTIL_GO, *LEASE)
+    with between_two_writes(ledger_file(on_small_disk)):
+        filler = fill(small_disk)
     go(on_small_disk)
     assert job.code() == 0
     assert f"the result is kept in {tmp_path}/cronguard-{os.geteuid()}/spool/" in job.said()
@@ -128,8 +134,9 @@ def test_result_that_can_be_kept_nowhere_is_said_to_be_lost_and_reads_so(
     on_small_disk: Guard, small_disk: Path
 ) -> None:
     guard = on_small_disk.with_env(TMPDIR=str(small_disk))
-    job = start(guard, UNTIL_GO, *SHORT_LEASE)
-    filler = fill(small_disk)
+    job = start(guard, UNTIL_GO, *LEASE)
+    with between_two_writes(ledger_file(guard)):
+        filler = fill(small_disk)
     go(guard)
     assert job.code() == 0
     assert "the result could not be kept either" in job.said()

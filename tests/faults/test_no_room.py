@@ -6,8 +6,9 @@ Nothing starts, with one clear line, and the run waits for somebody who has.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -65,12 +66,23 @@ def test_want_of_processes_and_threads_starts_nothing_and_holds_nothing(
     assert sqlite_guard.show("job")["state"] == "succeeded"
 
 
+def connected(dsn: str) -> psycopg.Connection[Any]:
+    """As soon as there is room: a server's process goes a moment after its client."""
+
+    def connection() -> psycopg.Connection[Any] | None:
+        with suppress(psycopg.OperationalError):
+            return psycopg.connect(dsn)
+        return None
+
+    return wait_until(connection, PATIENT, saying="a connection is free")  # type: ignore[return-value]
+
+
 def test_server_without_a_free_connection_starts_nothing(bare_guard: Guard, tmp_path: Path) -> None:
     with Server(max_connections=10) as server, ExitStack() as stack:
         dsn = server.dsn(server.create_database())
         guard = bare_guard.with_env(CRONGUARD_DSN=dsn, CRONGUARD_STATE_DIR=str(tmp_path / "state"))
         assert guard.run("init").code == 0
-        taken = [stack.enter_context(psycopg.connect(dsn)) for _ in range(10 - RESERVED)]
+        taken = [stack.enter_context(connected(dsn)) for _ in range(10 - RESERVED)]
         full = run(guard, "echo ran >> marks", "--db-wait", "1s")
         assert (full.code, guard.lines("marks")) == (75, [])
         assert "nothing was started" in full.only_line

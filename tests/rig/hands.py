@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psycopg
 
@@ -33,6 +36,21 @@ def spoil(address: Address, key: str) -> None:
                     "$$ begin raise exception 'a bad row'; end $$")  # fmt: skip
     change(address, f"create trigger bad before update on {{}}run for each row when (new.key = '{key}') "
                     "execute function {}bad()")  # fmt: skip
+
+
+@contextmanager
+def between_two_writes(ledger: Path) -> Iterator[None]:
+    """Nobody is in the midst of writing to a ledger in a file; where there is none, nothing is to be waited for.
+
+    Who is frozen there keeps everybody away, and what is done to the file there ends otherwise than between two.
+    """
+    lock = Path(f"{ledger}.lock")
+    if not lock.exists():
+        yield
+        return
+    with lock.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _micros(value: object) -> object:

@@ -24,6 +24,7 @@ from tests.rig.den import at_home
 from tests.rig.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENT = 60.0  # seconds
 OWN_PIDS = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -37,7 +38,7 @@ class Fired:
     def pid(self) -> int:
         """The guardian's, as the host sees it."""
         file = self.path.with_suffix(".pid")
-        return int(wait_until(lambda: file.exists() and file.read_text(), 60, saying=f"{file} is written"))
+        return int(wait_until(lambda: file.exists() and file.read_text(), PATIENT, saying=f"{file} is written"))
 
     @property
     def code(self) -> int | None:
@@ -62,6 +63,7 @@ class Host:
     environment: Mapping[str, str]
     own_pids: bool = False
     fired: list[Fired] = field(default_factory=list)
+    _dead: int = 0  # so many of these it has taken along
 
     def __post_init__(self) -> None:
         for name in ("home", "work", "fired"):
@@ -97,15 +99,21 @@ class Host:
         self.close()
         self._boot()
 
+    def is_over(self, fired: Fired) -> bool:
+        """Whether it has ended, by itself or with the host."""
+        return fired.code is not None or fired in self.fired[: self._dead]
+
     def close(self) -> None:
         """End everything on it."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(10)
+        if self._process.returncode is None:  # else its number may be somebody else's by now
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(PATIENT)
         if self._process.stdin:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
-        wait_until(lambda: not [self._kill(pid) for pid in at_home(self.folder)], saying="the host is dead")
+        wait_until(lambda: not [self._kill(pid) for pid in at_home(self.folder)], PATIENT, saying="the host is dead")
+        self._dead = len(self.fired)
 
     def said(self) -> str:
         """What the host itself had to say: nothing, if all is well."""

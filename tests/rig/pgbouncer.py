@@ -11,6 +11,8 @@ from tests.rig.postgres import PASSWORDS, Server
 from tests.rig.requirements import SEARCH
 from tests.rig.waiting import wait_until
 
+PATIENT = 60.0  # seconds
+
 
 class PgBouncer:
     """A pooler on 127.0.0.1 that asks for no password; `mode` is transaction, session or statement."""
@@ -48,14 +50,14 @@ class PgBouncer:
         (self.den.path / "users").write_text(users)
         (self.den.path / "pgbouncer.ini").write_text(self._configuration())
         self._process = self.den.popen(program, "pgbouncer.ini")
-        wait_until(self._answers, saying="pgbouncer answers")
+        wait_until(self._answers, PATIENT, saying="pgbouncer answers")
         return self
 
     def stop(self) -> None:
         """End it and leave nothing behind."""
         if self.den:
             self.den.close()
-            self._process.wait(timeout=10)
+            self._process.wait(PATIENT)
             self.den = None
 
     def dsn(self, database: str, user: str = "app") -> str:
