@@ -362,6 +362,13 @@ class TestDen:
             first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
             assert 20000 <= listener.getsockname()[1] < max(first, 32000)
 
+    def test_ports_of_another_process_are_others(self) -> None:
+        code = "from tests.rig.den import free_port; print(*(free_port() for _ in range(600)))"
+        ours = {free_port() for _ in range(600)}
+        theirs = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert len(ours) > 1
+        assert ours.isdisjoint(map(int, theirs.stdout.split()))
+
 
 class TestRequirements:
     CONFTEST = """
