@@ -322,7 +322,7 @@ def test_slow_list_is_claimed_as_it_comes(sqlite_guard: Guard) -> None:
 def test_claimers_of_one_list_win_each_subject_once(guard: Guard) -> None:
     (guard.folder / "list").write_text("".join(f"customer {n}\n" for n in range(3000)))
     jobs = [guard.start("claim", "mail", *PERIOD, "--file", "list") for _ in range(4)]
-    outputs = [job.communicate(timeout=60) for job in jobs]
+    outputs = [job.communicate(timeout=120) for job in jobs]
     assert {error for _, error in outputs} == {""}
     counts = Counter(line for output, _ in outputs for line in output.splitlines())
     assert (len(counts), set(counts.values())) == (3000, {1})
