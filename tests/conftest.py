@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -23,6 +24,7 @@ from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
 from tests.rig.proxy import Proxy
 from tests.rig.requirements import Requirements
+from tests.rig.waiting import wait_until
 
 # Whoever runs the tests may use the product, or Postgres: nothing of that may steer a test.
 for _name in [name for name in os.environ if name.startswith(("CRONGUARD_", "PG"))]:
@@ -33,10 +35,28 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for _signum in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(_signum, signal.SIG_DFL)
 
+# How long an example takes, and how long it takes to think of one, is the machine's affair.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let `needs` and the ban of skips take part in the session."""
     config.pluginmanager.register(Requirements(config), "requirements")
+
+
+@pytest.fixture(autouse=True)
+def _room_in_the_day() -> None:
+    """No test begins just before midnight: whoever fires twice and names no period means one day."""
+    wait_until(lambda: _left_of_the_day() > ROOM, ROOM.total_seconds() + 60, every=0.5, saying="it is past midnight")
+
+
+ROOM = timedelta(seconds=90)
+
+
+def _left_of_the_day() -> timedelta:
+    now = datetime.now(UTC)
+    return datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1) - now
 
 
 # --- The rig ----------------------------------------------------------------------------------------------------------

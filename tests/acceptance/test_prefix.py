@@ -22,7 +22,7 @@ seen = {
     "argv": [os.fsencode(word).hex() for word in sys.argv[1:]],
     "cwd": os.getcwd(),
     "environment": {name.decode(): value.hex() for name, value in os.environb.items()},
-    "open": [fd for fd in range(64) if os.path.exists(f"/proc/self/fd/{fd}")],
+    "open": [fd for fd in range(1024) if os.path.exists(f"/proc/self/fd/{fd}")],
     "umask": os.umask(0),
 }
 with open("seen.json", "w") as file:

@@ -152,7 +152,7 @@ def test_what_the_driver_and_the_server_say_brings_no_password_out(
         old = old.replace("PORT", str(database.server.port))
         assert old in dsn
         dsn = dsn.replace(old, new.replace("FREE", str(free_port())))
-    result = sqlite_guard.with_env(CRONGUARD_DSN=dsn.removesuffix("END")).run(*KEY, "--db-wait", "0.1s", *STARTS)
+    result = sqlite_guard.with_env(CRONGUARD_DSN=dsn.removesuffix("END")).run(*KEY, "--db-wait", "5s", *STARTS)
     assert result.code == code
     assert said in result.only_line
     assert REAL not in result.only_line

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.looking import configured, refusal
+from tests.acceptance.looking import MORTAL_LEASE, configured, refusal
 from tests.rig.guard import Guard, code_of, host_dies
-from tests.rig.supervised import SHORT_LEASE
 
 KEY = ("run", "--key", "billing")
 NAMES = ("pull", "balances", "mails")
-PATIENT = 40.0
+PATIENT = 60.0
 LIST = """\
 [jobs.billing]
 steps = [
@@ -58,12 +57,12 @@ def test_list_is_run_from_the_key_alone_in_its_order(guard: Guard, tmp_path: Pat
 def test_host_that_dies_in_a_step_of_the_list_costs_that_step_only(guard: Guard, tmp_path: Path, at: int) -> None:
     guard = listed(guard, tmp_path, WAITING)
     let_go(guard, *range(1, at + 1))
-    died = guard.start(*KEY, *SHORT_LEASE)
+    died = guard.start(*KEY, *MORTAL_LEASE)
     guard.wait_for_line("begun", at + 1)
     assert list(states(guard).values()) == ["succeeded"] * at + ["running"] + ["pending"] * (2 - at)
     host_dies(died.pid)
     let_go(guard, 1, 2, 3, 4)
-    assert guard.run(*KEY, *SHORT_LEASE, "--if-held", "wait", within=PATIENT).code == 0
+    assert guard.run(*KEY, "--if-held", "wait", within=PATIENT).code == 0
     assert [step["attempt"] for step in steps(guard).values()] == [1 + (number == at) for number in range(3)]
     assert guard.show("billing")["state"] == "succeeded"
 

@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.looking import refusal, script
+from tests.acceptance.looking import MORTAL_LEASE, refusal, script
 from tests.conftest import Database
 from tests.rig.guard import Guard, code_of, host_dies, wait_dead
-from tests.rig.supervised import SHORT_LEASE
 from tests.rig.terminal import CTRL_C, PROMPT, Terminal
 from tests.rig.waiting import wait_until
 
 HOLDER = "7f0c1f3a-3f0e-4a52-9d5c-0a9e6f1f2a11"
 KEY = ("run", "--key", "billing")
 NAMES = ("pull", "balances", "mails")
-PATIENT = 40.0
+PATIENT = 60.0
 # A step that says that it has begun, and goes on only when the test lets it.
 STEPS = [f"cronguard step {name} -- sh -c 'echo {name} >> begun; until [ -e go-{name} ]; do sleep 0.02; done'"
          for name in NAMES]  # fmt: skip
@@ -51,12 +50,12 @@ def inside(guard: Guard, **facts: str) -> Guard:
 @pytest.mark.parametrize("at", range(3), ids=NAMES)
 def test_host_that_dies_in_a_step_costs_that_step_only(guard: Guard, at: int) -> None:
     let_go(guard, *NAMES[:at])
-    died = guard.start(*KEY, *SHORT_LEASE, *script(*STEPS))
+    died = guard.start(*KEY, *MORTAL_LEASE, *script(*STEPS))
     assert guard.wait_for_line("begun", at + 1) == list(NAMES[: at + 1])
     assert states(guard)[NAMES[at]] == "running"
     host_dies(died.pid)
     let_go(guard, *NAMES)
-    assert guard.run(*KEY, *SHORT_LEASE, "--if-held", "wait", *script(*STEPS), within=PATIENT).code == 0
+    assert guard.run(*KEY, "--if-held", "wait", *script(*STEPS), within=PATIENT).code == 0
     assert guard.lines("begun") == [*NAMES[: at + 1], *NAMES[at:]]
     run = guard.show("billing")
     assert (run["state"], run["recoveries"]) == ("succeeded", 1)
@@ -120,10 +119,10 @@ MAILS = "cronguard step mails --once -- sh -c 'echo mails >> begun; until [ -e g
 @pytest.fixture
 def cut_off(guard: Guard) -> Guard:
     """The host has died in a step that must be done once, and the next holder was refused it."""
-    died = guard.start(*KEY, *SHORT_LEASE, *script(MAILS))
+    died = guard.start(*KEY, *MORTAL_LEASE, *script(MAILS))
     guard.wait_for_line("begun")
     host_dies(died.pid)
-    result = guard.run(*KEY, *SHORT_LEASE, "--if-held", "wait", *script(MAILS), within=PATIENT)
+    result = guard.run(*KEY, "--if-held", "wait", *script(MAILS), within=PATIENT)
     assert (result.code, result.out) == (125, "")
     assert result.only_line.endswith(
         "step mails: it must be done once, and nobody knows whether it was; to say it, type: "
@@ -187,7 +186,7 @@ def test_step_is_stopped_at_its_own_deadline_with_all_that_it_has_started(guard:
     step, run = steps(guard)["slow"], guard.show("billing")
     assert (step["state"], step["note"]) == ("failed", "stopped at its complete-by")
     assert (run["state"], run["exit_code"]) == ("failed", 124)
-    assert 1.4 <= step["duration_seconds"] < 10
+    assert 1.4 <= step["duration_seconds"] < 60
     assert step["complete_by"]
 
 
@@ -272,7 +271,7 @@ def test_step_is_not_lost_when_the_ledger_is_away_at_its_end(postgres_guard: Gua
     with database.server.connect() as superuser:
         superuser.execute(f"alter database {database.name} connection limit 0".encode())
         let_go(postgres_guard, "pull")
-        wait_until(lambda: f'too many connections for database "{database.name}"' in database.server.den.log())
+        wait_until(lambda: f'too many connections for database "{database.name}"' in database.server.den.log(), PATIENT)
         superuser.execute(f"alter database {database.name} connection limit -1".encode())
     assert code_of(started, PATIENT) == 0
     assert states(postgres_guard) == {"pull": "succeeded"}
@@ -298,7 +297,7 @@ def test_steps_are_seen_while_they_run(guard: Guard) -> None:
     started = guard.start(*KEY, *script("cronguard beat --progress 1/3", *STEPS))
     let_go(guard, "pull")
     guard.wait_for_line("begun", 2)
-    wait_until(lambda: states(guard) == {"pull": "succeeded", "balances": "running"})
+    wait_until(lambda: states(guard) == {"pull": "succeeded", "balances": "running"}, PATIENT)
     shown = guard.run("show", "billing").out
     assert "progress     1/3" in shown
     assert "steps        1 of 2 succeeded" in shown
@@ -319,7 +318,7 @@ def test_command_that_outlives_its_run_begins_no_step(guard: Guard) -> None:
 
 def test_ledger_that_is_away_starts_nothing(bare_guard: Guard) -> None:
     guard = inside(bare_guard).with_env(CRONGUARD_DSN="postgresql://127.0.0.1:1/ops", CRONGUARD_DB_WAIT="1s")
-    result = guard.run("step", "pull", "--", "touch", "started", within=20)
+    result = guard.run("step", "pull", "--", "touch", "started", within=25)  # less than without that setting
     assert (result.code, result.out) == (75, "")
     assert result.only_line.startswith("cronguard: billing 2026-11-30: step pull: the ledger at 127.0.0.1:1/ops cannot")
     assert not (guard.folder / "started").exists()

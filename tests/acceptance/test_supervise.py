@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ import pytest
 
 from cronguard.process.hook import Hook
 from cronguard.stores import open_store
-from cronguard.stores.dsn import Address, parse_dsn
 from cronguard.stores.spool import FileSpool
+from tests.acceptance.looking import address_of, announced
 from tests.acceptance.test_terminals import on_terminal
 from tests.conftest import Database
 from tests.rig.firings import SUCCEEDED, claim, granted
@@ -26,11 +25,8 @@ from tests.rig.guard import Guard, code_of, wait_dead
 from tests.rig.waiting import wait_until
 
 PERIOD = "2026-11-29"
-
-
-def address_of(guard: Guard) -> Address:
-    state = guard.environment["CRONGUARD_STATE_DIR"]
-    return parse_dsn(guard.environment.get("CRONGUARD_DSN") or f"sqlite://{state}/ledger.db")
+PATIENT = 40.0
+AT_ONCE = 10.0  # seconds; sooner than anything that it might wait for would be over
 
 
 def died(guard: Guard, key: str = "job", minutes_ago: float = 2, **options: Any) -> None:
@@ -80,7 +76,7 @@ def test_what_is_to_be_typed_does_what_it_says(guard: Guard) -> None:
 def test_unknown_effect_is_told_with_how_to_resolve_it(guard: Guard) -> None:
     once = ("once", "mail", "ada b", "--period", PERIOD)
     assert guard.run(*once, "--send-within", "1s", "--", "false").code == 1
-    ((what, key, period, why, command),) = wait_until(lambda: report(guard))
+    ((what, key, period, why, command),) = wait_until(lambda: report(guard), PATIENT)
     assert (what, key, period) == ("unknown_effect", "-", PERIOD)
     assert why.startswith("mail ada b: claimed ") and why.endswith("whether it was done")
     assert command == f"cronguard resolve mail 'ada b' --period {PERIOD} --sent (or --released) --reason TEXT"
@@ -148,13 +144,11 @@ def test_option_that_makes_no_sense_is_named(guard: Guard, options: tuple[str, .
 def test_loop_finds_what_dies_meanwhile_and_ends_at_once_when_told(guard: Guard, signum: signal.Signals) -> None:
     guard.run("init")
     loop = guard.start("supervise", "--every", "1s", "--json", "--metrics", "figures")
-    wait_until(lambda: (guard.folder / "figures").exists(), saying="the first pass is over")
+    wait_until(lambda: (guard.folder / "figures").exists(), PATIENT, saying="the first pass is over")
     died(guard)
-    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", saying="a later pass has recovered it")
-    told_at = time.monotonic()
+    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", PATIENT, saying="a later pass has recovered it")
     loop.send_signal(signum)
-    assert code_of(loop, 5) == 128 + signum
-    assert time.monotonic() - told_at < 2
+    assert code_of(loop, AT_ONCE) == 128 + signum
     assert loop.stderr and loop.stderr.read() == ""
 
 
@@ -163,7 +157,7 @@ def test_loop_that_waits_for_its_hook_ends_at_once_too_and_takes_the_hook_with_i
     loop = guard.start("supervise", "--every", "1s", "--on-request", "echo $$ >> pids; exec sleep 600")
     hook = int(guard.wait_for_line("pids")[0])
     loop.send_signal(signal.SIGTERM)
-    assert code_of(loop, 5) == 143
+    assert code_of(loop, AT_ONCE) == 143
     wait_dead(hook)
     assert loop.stdout and "recovery" in loop.stdout.read()  # it was told of, and will not be again
 
@@ -173,11 +167,11 @@ def test_loop_outlives_an_outage_and_says_so(database: Database, postgres_guard:
     guard = postgres_guard.with_env(CRONGUARD_DSN=database.through(way), CRONGUARD_DB_WAIT="1s")
     way.cut()
     loop = guard.start("supervise", "--every", "1s", "--metrics", "figures")
-    wait_until(lambda: "ledger_up 0" in figures(guard), saying="it says that the ledger is away")
+    wait_until(lambda: "ledger_up 0" in figures(guard), PATIENT, saying="it says that the ledger is away")
     way.restore()
-    wait_until(lambda: "ledger_up 1" in figures(guard), 30, saying="it says that the ledger is back")
+    wait_until(lambda: "ledger_up 1" in figures(guard), 60, saying="it says that the ledger is back")
     loop.terminate()
-    assert code_of(loop, 10) == 143
+    assert code_of(loop) == 143
     assert loop.stderr and "the ledger at" in loop.stderr.read()
 
 
@@ -264,8 +258,8 @@ def test_hook_that_fails_is_said_and_the_pass_goes_on(guard: Guard) -> None:
 
 def test_hook_has_its_time_and_nothing_of_it_is_left_after_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    hook = Hook(f"sleep 600 & echo $! > {pids}; wait", within=1.0)
-    assert hook.run({"PATH": os.environ["PATH"]}) == "was killed after 1s"
+    hook = Hook(f"sleep 600 & echo $! > {pids}; wait", within=5.0)
+    assert hook.run({"PATH": os.environ["PATH"]}) == "was killed after 5s"
     wait_dead(int(pids.read_text()))
 
 
@@ -281,7 +275,7 @@ def test_each_request_is_also_a_notification_whoever_makes_it(database: Database
         died(guard, "own")
         guard.run("run", "--key", "own", "--period", PERIOD, "--", "true")  # requests and takes it: nobody is asked
         guard.run("supervise")
-        told = [json.loads(notice.payload) for notice in listening.notifies(timeout=1)]
+        told = announced(database, listening)
     assert [(one["schema"], one["key"], one["period"], one["cause"]) for one in told] == [
         ("cronguard.recovery/1", "job", PERIOD, "lease_over"), ("cronguard.recovery/1", "other", PERIOD, "lease_over"),
     ]  # fmt: skip

@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from cronguard.domain.claim import LeaseTerms
 from cronguard.ports import Store
 from cronguard.stores import open_store
-from tests.acceptance.test_supervise import PERIOD, address_of, died
+from tests.acceptance.looking import MORTAL_LEASE, QUICK_BEATS, address_of, announced
+from tests.acceptance.test_supervise import PATIENT, PERIOD, died
 from tests.conftest import Database
 from tests.rig.firings import claim, granted
 from tests.rig.guard import Guard, code_of, host_dies
@@ -21,7 +23,7 @@ from tests.rig.rounds import rounds
 from tests.rig.waiting import wait_until
 
 SUPERVISORS = 6
-SHORT_LEASE = ("--lease", "4s", "--stop-grace", "1s", "--beat-every", "0.5s")
+LONG = LeaseTerms.of(timedelta(hours=1), timedelta(seconds=8))
 
 
 def fleet(guard: Guard, stale: int, live: int, round_: int) -> tuple[set[str], dict[str, object]]:
@@ -35,13 +37,13 @@ def fleet(guard: Guard, stale: int, live: int, round_: int) -> tuple[set[str], d
 
 
 def lease_of(store: Store, key: str) -> object:
-    return granted(claim(store, key=key, period=PERIOD)).lease
+    return granted(claim(store, key=key, period=PERIOD, terms=LONG)).lease
 
 
 def pass_at_once(guard: Guard, count: int) -> list[dict[str, str]]:
     """The findings of all of them together."""
     passing = [guard.start("supervise", "--json") for _ in range(count)]
-    said = [process.communicate(timeout=60) for process in passing]
+    said = [process.communicate(timeout=120) for process in passing]
     assert [(process.returncode, err) for process, (_, err) in zip(passing, said, strict=True)] == [(0, "")] * count
     return [finding for out, _ in said for finding in json.loads(out)["findings"]]
 
@@ -53,7 +55,7 @@ def test_six_supervisors_make_exactly_one_request_for_each_stale_run(database: D
         with database.connect() as listening:
             listening.execute("listen cronguard")
             findings = pass_at_once(postgres_guard, SUPERVISORS)
-            notified = Counter(json.loads(notice.payload)["key"] for notice in listening.notifies(timeout=0.5))
+            notified = Counter(one["key"] for one in announced(database, listening))
             rows = listening.execute(
                 "select key, count(*) from cronguard.recovery where key = any(%s) group by key", [list(dead)]
             ).fetchall()
@@ -87,27 +89,27 @@ def test_supervisors_and_firings_that_come_at_once_make_one_request_and_one_run(
         postgres_guard.start("run", "--key", "job", "--period", PERIOD, "--", "sh", "-c", "echo ran >> marks")
         for _ in range(3)
     ]
-    assert [code_of(process) for process in (*passing, *firing)] == [0] * 6
+    assert [code_of(process, PATIENT) for process in (*passing, *firing)] == [0] * 6
     run = postgres_guard.show("job", PERIOD)
     assert ([attempt["outcome"] for attempt in run["attempts"]], run["recoveries"]) == (["lost", "succeeded"], 1)
     assert postgres_guard.lines("marks") == ["ran"]
 
 
 def test_supervisor_that_was_frozen_in_the_middle_of_its_pass_wakes_up_and_harms_nothing(guard: Guard) -> None:
-    """It stands still for five leases with one row to go, which others settle, claim and hold meanwhile."""
+    """It stands still for two leases with one row to go, which others settle, claim and hold meanwhile."""
     for key in ("a", "b"):
         died(guard, key)
-    frozen = guard.with_env(CRONGUARD_LEASE="2s").start("supervise", "--on-request", "kill -STOP $PPID")
-    wait_until(lambda: state(frozen.pid) == "T", saying="it is frozen by its own hook, after its first row")
+    frozen = guard.with_env(CRONGUARD_LEASE="5s").start("supervise", "--on-request", "kill -STOP $PPID")
+    wait_until(lambda: state(frozen.pid) == "T", PATIENT, saying="it is frozen by its own hook, after its first row")
     assert guard.run("supervise").out.count("recovery") == 1  # the other row
-    job = guard.start("run", "--key", "b", "--period", PERIOD, *SHORT_LEASE, "--",
+    job = guard.start("run", "--key", "b", "--period", PERIOD, *QUICK_BEATS, "--",
                       "sh", "-c", "echo $$ >> pids; until [ -e go ]; do sleep 0.1; done")  # fmt: skip
     guard.wait_for_line("pids")
     held = guard.show("b", PERIOD)
     woken_at = datetime.now(UTC) + timedelta(seconds=10)
-    wait_until(lambda: datetime.now(UTC) > woken_at, within=15, saying="five leases have passed")
+    wait_until(lambda: datetime.now(UTC) > woken_at, within=PATIENT, saying="two leases have passed")
     os.kill(frozen.pid, signal.SIGCONT)
-    assert code_of(frozen) == 0
+    assert code_of(frozen, PATIENT) == 0
     assert guard.show("b", PERIOD)["token"] == held["token"]
     (guard.folder / "go").touch()
     assert code_of(job) == 0
@@ -118,17 +120,19 @@ def test_supervisor_that_was_frozen_in_the_middle_of_its_pass_wakes_up_and_harms
 
 
 def test_loop_that_was_frozen_only_looks_at_first_and_then_goes_on(guard: Guard) -> None:
+    """It is frozen between two passes, for a lease longer than it would have waited."""
     guard.run("init")
-    loop = guard.with_env(CRONGUARD_LEASE="2s").start("supervise", "--every", "1s", "--json", "--metrics", "figures")
-    wait_until(lambda: (guard.folder / "figures").exists(), saying="the first pass is over")
+    loop = guard.with_env(CRONGUARD_LEASE="5s").start("supervise", "--every", "5s", "--json", "--metrics", "figures")
+    has_measured = (guard.folder / "figures").exists
+    wait_until(lambda: has_measured() and state(loop.pid) == "S", PATIENT, saying="the first pass is over")
     os.kill(loop.pid, signal.SIGSTOP)
     died(guard)
-    woken_at = datetime.now(UTC) + timedelta(seconds=4)
-    wait_until(lambda: datetime.now(UTC) > woken_at, within=8, saying="two leases have passed")
+    woken_at = datetime.now(UTC) + timedelta(seconds=11)
+    wait_until(lambda: datetime.now(UTC) > woken_at, within=PATIENT, saying="it is late by a lease")
     os.kill(loop.pid, signal.SIGCONT)
-    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", saying="it has recovered the run")
+    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", PATIENT, saying="it has recovered the run")
     loop.terminate()
-    out, _ = loop.communicate(timeout=10)
+    out, _ = loop.communicate(timeout=PATIENT)
     passes = [json.loads(text) for text in out.replace("}\n{", "}\0{").split("\0")]
     observed = [one["observes"] for one in passes]
     assert observed.count("own_pause") == 1
@@ -138,15 +142,15 @@ def test_loop_that_was_frozen_only_looks_at_first_and_then_goes_on(guard: Guard)
 
 def test_run_that_dies_is_found_by_one_of_three_that_watch_and_run_by_whoever_comes(guard: Guard) -> None:
     watching = [guard.start("supervise", "--every", "1s") for _ in range(3)]
-    job = guard.start("run", "--key", "job", "--period", PERIOD, *SHORT_LEASE, "--",
+    job = guard.start("run", "--key", "job", "--period", PERIOD, *MORTAL_LEASE, "--",
                       "sh", "-c", "echo $$ >> pids; exec sleep 600")  # fmt: skip
     guard.wait_for_line("pids")
     host_dies(job.pid)
-    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", 15, saying="one of them has recovered it")
+    wait_until(lambda: guard.show("job", PERIOD)["state"] == "pending", PATIENT, saying="one of them has recovered it")
     assert guard.run("run", "--key", "job", "--period", PERIOD, "--", "true").code == 0
     for process in watching:
         process.terminate()
-    said = [process.communicate(timeout=10)[0] for process in watching]
+    said = [process.communicate(timeout=PATIENT)[0] for process in watching]
     assert sum(out.count("recovery") for out in said) == 1
     run = guard.show("job", PERIOD)
     assert [attempt["outcome"] for attempt in run["attempts"]] == ["lost", "succeeded"]
@@ -160,7 +164,7 @@ def test_row_whose_lock_is_not_had_in_time_does_not_keep_back_the_others(
         died(postgres_guard, key)
     with psycopg.connect(database.superuser_dsn) as locking:  # somebody sits on the lease, not on the key
         locking.execute("select from cronguard.lease where key = 'b' for update")
-        first = json.loads(postgres_guard.run("supervise", "--json", "--db-wait", "2s").out)
+        first = json.loads(postgres_guard.run("supervise", "--json", "--db-wait", "5s").out)
     assert [(one["found"], one["key"]) for one in first["findings"]] == [
         ("trouble", "b"), ("recovery", "a"), ("recovery", "c"),
     ]  # fmt: skip

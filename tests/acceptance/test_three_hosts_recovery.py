@@ -23,12 +23,13 @@ from tests.rig.waiting import wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts" / "three_hosts.py"
 HOSTS = ("alpha", "beta", "gamma")
-LEASE = 6.0
+LEASE = 10.0
 PASS_EVERY = 5.0  # seconds, of the supervisors, and between two looks for what is pending
-PROCESSES_START_WITHIN = 2.0  # seconds, from a supervisor or a cron that acts in time to the job's first line
+PROCESSES_START_WITHIN = 10.0  # seconds, from a supervisor or a cron that acts in time to the job's first line
 RESTARTED_WITHIN = LEASE + 2 * PASS_EVERY + PROCESSES_START_WITHIN
-JOB_TAKES, KILLED_AFTER = 5.0, 2.0  # seconds
-FIRED_WITHIN = 75  # seconds: cron waits for the minute to turn
+JOB_TAKES, KILLED_AFTER = 10.0, 2.0  # seconds
+ROOM = 20  # seconds before the minute turns, in which three hosts come up for certain
+FIRED_WITHIN = 120  # seconds: cron waits for the minute to turn
 PATIENT = 40
 
 JOB = f"""\
@@ -46,7 +47,7 @@ CRONGUARD_STATE_DIR=/run/state
 * * * * * root for i in 1 2 3 4 5 6 7 8 9 10 11; do {cronguard} run --key job --only-pending {lease} -- {job}; \
 sleep 5; done >>/run/said 2>&1
 """
-SHORT_LEASE = "--lease 6s --stop-grace 1s --beat-every 1s"
+SHORT_LEASE = f"--lease {LEASE:g}s --stop-grace 1s --beat-every 1s"
 
 pytestmark = pytest.mark.needs("cron", "namespaces")
 
@@ -81,11 +82,12 @@ class Fleet:
         """All before the minute turns, so that all fire in the same one."""
         quoted = self._example.crontab_word
         words = {"cronguard": quoted(self._example.CRONGUARD), "job": quoted(str(self._job)), "lease": SHORT_LEASE}
-        self._example.wait_for_room_in_the_minute()
+        wait_until(lambda: 60 - time.time() % 60 > ROOM, within=ROOM + 10, saying="there is room in the minute")
         for name in HOSTS:
             home = self._folder / name
             self._up[name] = self._example.start_host(name, home, CRONTAB.format_map(words), self._dsn)
-        wait_until(lambda: all(self._example.is_up(self._up[name], self._folder / name) for name in HOSTS))
+        is_up = self._example.is_up
+        wait_until(lambda: all(is_up(self._up[name], self._folder / name) for name in HOSTS), 60, saying="all are up")
 
     def kill(self, host: str) -> None:
         """As when its power fails: its cron, its supervisor, and guardian, worker and command of each of its runs."""

@@ -16,6 +16,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import deque
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ class Den:
 
     def run(self, *command: str | Path) -> None:
         """Run a command in the den to its end; RuntimeError with its words if it fails."""
-        if self.popen(*command).wait(timeout=60):
+        if self.popen(*command).wait(timeout=120):
             raise RuntimeError(f"{command[0]} failed:\n{self.log()}")
 
     def log(self) -> str:
@@ -75,12 +77,30 @@ class Den:
 
 
 def free_port() -> int:
-    """A free port outside the range the kernel gives to clients, so that it stays free across a restart."""
-    for port in random.SystemRandom().sample(range(20000, 32000), 100):
+    """A free port outside the range the kernel gives to clients, so that it stays free across a restart.
+
+    Nobody else who asks here is given it meanwhile: each process has ports of its own, and gives them in turn.
+    """
+    _, ports = _own_ports()
+    for _ in range(len(ports)):
+        ports.rotate()
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no free port between 20000 and 32000")
+            probe.bind(("127.0.0.1", ports[0]))
+            return ports[0]
+    raise RuntimeError(f"no free port among {len(ports)} from {min(ports)} on")
+
+
+@cache
+def _own_ports() -> tuple[socket.socket, deque[int]]:
+    """Ports that are ours for as long as this process has the socket, whose name no two can have at once."""
+    slices = range(20000, 32000, 500)
+    for first in random.SystemRandom().sample(slices, len(slices)):
+        held = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            held.bind(f"\0cronguard ports from {first}")
+            return held, deque(random.SystemRandom().sample(range(first, first + 500), 500))
+        held.close()
+    raise RuntimeError(f"{len(slices)} others have all ports between 20000 and 32000")
 
 
 def at_home(directory: Path) -> list[int]:

@@ -26,6 +26,7 @@ TERMS = LeaseTerms.of(timedelta(seconds=60), timedelta(seconds=8))
 SUCCEEDED = Ending(Outcome.SUCCEEDED, exit_code=0)
 FAILED = Ending(Outcome.FAILED, exit_code=3)
 DEADLINES = ("complete_by", "start_by")
+PATIENT = 30.0  # seconds for a ledger that answers at once where the machine is idle
 
 
 def firing(
@@ -56,7 +57,7 @@ def firing(
     )
 
 
-def ledger_on(store: Store, db_wait: float = 5.0) -> Ledger:
+def ledger_on(store: Store, db_wait: float = PATIENT) -> Ledger:
     return Ledger(store, db_wait, pause)
 
 
@@ -76,7 +77,7 @@ def refusal(answer: Granted | Skipped) -> str:
 
 
 def finish(store: Store, held: Granted, ending: Ending = SUCCEEDED) -> str:
-    return str(ledger_on(store).finish(held, ending, boottime() + 5))
+    return str(ledger_on(store).finish(held, ending, boottime() + PATIENT))
 
 
 def state(store: Store, key: str, period: str) -> str:

@@ -100,9 +100,11 @@ class Server:
     def pause(self) -> None:
         """Freeze every process of it: the kernel still accepts connections and bytes, nobody answers."""
         self._signal([self.pid], signal.SIGSTOP)  # first of all, so that it forks no more
-        wait_until(lambda: processes.state(self.pid) == "T", saying="the postmaster is frozen")
+        wait_until(lambda: processes.state(self.pid) == "T", within=30, saying="the postmaster is frozen")
         self._signal(self.den.pids(), signal.SIGSTOP)
-        wait_until(lambda: all(processes.state(pid) in "TZ" for pid in self.den.pids()), saying="Postgres is frozen")
+        wait_until(
+            lambda: all(processes.state(pid) in "TZ" for pid in self.den.pids()), within=30, saying="Postgres is frozen"
+        )
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
@@ -185,5 +187,5 @@ class Server:
 
     def _ended(self) -> None:
         if self._process:
-            self._process.wait(timeout=30)
-        wait_until(lambda: not self.den.pids(), saying="all processes of Postgres are gone")
+            self._process.wait(timeout=60)
+        wait_until(lambda: not self.den.pids(), within=30, saying="all processes of Postgres are gone")

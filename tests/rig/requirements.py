@@ -31,7 +31,7 @@ def _namespaces() -> bool:
 
 def _works(*command: str) -> bool:
     try:
-        return subprocess.run(command, capture_output=True, timeout=10, check=False).returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 

@@ -11,12 +11,13 @@ from cronguard.domain.effect import SEND_WITHIN, Sender
 from cronguard.domain.progress import Inside
 from cronguard.ports import EffectStore
 from cronguard.services.effects import Effects
+from tests.rig.firings import PATIENT
 from tests.rig.waiting import pause
 
 KIND, PERIOD = "mail", "2026-11-30"
 
 
-def effects_on(store: EffectStore, db_wait: float = 5.0) -> Effects:
+def effects_on(store: EffectStore, db_wait: float = PATIENT) -> Effects:
     return Effects(store, db_wait, pause)
 
 

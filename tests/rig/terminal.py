@@ -20,6 +20,7 @@ from tests.rig.waiting import wait_until
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 PROMPT = "ready> "
+PATIENT = 60.0  # seconds for what is shown at once where the machine is idle
 
 
 class Terminal:
@@ -43,7 +44,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         if self.shell.poll() is None:
             kill_tree(self.shell.pid)
-        self.shell.wait(10)
+        self.shell.wait(30)
         self.hang_up()
 
     def type(self, line: str) -> None:
@@ -52,7 +53,7 @@ class Terminal:
     def press(self, key: bytes) -> None:
         os.write(self._ours, key)
 
-    def read(self, pattern: str, within: float = 20.0) -> re.Match[str]:
+    def read(self, pattern: str, within: float = PATIENT) -> re.Match[str]:
         """Read on until the screen has shown this since the last time; what came behind it is kept for the next."""
         until = time.monotonic() + within
         while not (found := re.search(pattern, self.seen)):
@@ -70,7 +71,7 @@ class Terminal:
             return False
         return True
 
-    def do(self, line: str, within: float = 20.0) -> str:
+    def do(self, line: str, within: float = PATIENT) -> str:
         """Type a line, wait for the next prompt, and return what was shown between them."""
         self.type(line)
         return self.read(f"{re.escape(line)}\r\n((?s:.*?)){PROMPT}", within)[1].replace("\r\n", "\n")
@@ -83,7 +84,7 @@ class Terminal:
         """The process group that the keyboard talks to."""
         return os.tcgetpgrp(self._ours)
 
-    def wait_for_foreground(self, group: int, within: float = 10.0) -> None:
+    def wait_for_foreground(self, group: int, within: float = PATIENT) -> None:
         wait_until(lambda: self.foreground() == group, within, saying=f"{group} is in the foreground")
 
     def hang_up(self) -> None:

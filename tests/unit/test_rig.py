@@ -109,7 +109,7 @@ class TestPostgres:
             answer = in_background(lambda: one(connection))
             assert still_waits(answer)
             own_postgres.resume()
-            assert answer.result(10) == 1
+            assert answer.result(30) == 1
 
     def test_stops_although_paused(self, own_postgres: Server) -> None:
         own_postgres.pause()
@@ -144,8 +144,8 @@ class TestPostgres:
             pids = at_home(directory)
             owner.kill()
         assert len(pids) > 1
-        wait_until(lambda: not any(map(alive, pids)), saying="Postgres died with its owner")
-        wait_until(lambda: not directory.exists(), saying="its files are gone")
+        wait_until(lambda: not any(map(alive, pids)), within=30, saying="Postgres died with its owner")
+        wait_until(lambda: not directory.exists(), within=30, saying="its files are gone")
 
 
 class TestProxy:
@@ -180,7 +180,7 @@ class TestProxy:
         with connect(database.through(way)) as connection:
             pid = one(connection, "select pg_backend_pid()")
             way.cut()
-            wait_until(lambda: not alive(pid), saying="the backend has gone")
+            wait_until(lambda: not alive(pid), within=30, saying="the backend has gone")
 
     def test_black_hole_swallows_until_restored(self, database: Database, proxy: ProxyTo) -> None:
         way = proxy(database.server)
@@ -193,8 +193,8 @@ class TestProxy:
             assert still_waits(new, 0.1)
             assert one(witness, "select count(*) from t") == 0
             way.restore()
-            old.result(10)
-            new.result(10)
+            old.result(30)
+            new.result(30)
             assert one(witness, "select count(*) from t") == 1
 
     def test_black_hole_hides_the_end_of_either_side(self, own_postgres: Server, proxy: ProxyTo) -> None:
@@ -211,7 +211,7 @@ class TestProxy:
             assert still_waits(answer)
             way.cut()
             with pytest.raises(psycopg.OperationalError):
-                answer.result(10)
+                answer.result(30)
 
     def test_black_hole_for_new_connections_only(self, database: Database, proxy: ProxyTo) -> None:
         way = proxy(database.server)
@@ -255,12 +255,12 @@ class TestProxy:
             way.drop_reply_to(b"INSERT INTO T", then="silence")
             assert one(connection) == 1
             answer = in_background(lambda: connection.execute("insert into t values (1)"))
-            wait_until(lambda: way.dropped == 1, saying="the reply is dropped")
+            wait_until(lambda: way.dropped == 1, within=30, saying="the reply is dropped")
             assert one(witness, "select count(*) from t") == 1
             assert still_waits(answer)
             way.cut()
             with pytest.raises(psycopg.OperationalError):
-                answer.result(10)
+                answer.result(30)
 
     def test_lost_acknowledgement_and_then_a_cut(self, database: Database, proxy: ProxyTo) -> None:
         way = proxy(database.server)
@@ -318,7 +318,7 @@ class TestWaiting:
 
     def test_work_in_the_background_brings_its_error_back(self) -> None:
         with pytest.raises(ZeroDivisionError):
-            in_background(lambda: 1 // 0).result(10)
+            in_background(lambda: 1 // 0).result(30)
 
 
 class TestProcesses:
@@ -361,6 +361,13 @@ class TestDen:
         with socket.create_server(("127.0.0.1", free_port())) as listener:
             first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
             assert 20000 <= listener.getsockname()[1] < max(first, 32000)
+
+    def test_ports_of_another_process_are_others(self) -> None:
+        code = "from tests.rig.den import free_port; print(*(free_port() for _ in range(600)))"
+        ours = {free_port() for _ in range(600)}
+        theirs = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert len(ours) > 1
+        assert ours.isdisjoint(map(int, theirs.stdout.split()))
 
 
 class TestRequirements:

@@ -74,9 +74,9 @@ def test_marks_tell_who_ran_for_what_and_until_when(tmp_path: Path) -> None:
     environment = {"MARK_KEY": "k", "CRONGUARD_KEY": "not this", "CRONGUARD_PERIOD": "p"}
     ended = subprocess.run(marks.command(tmp_path, 0.1, 3), env=environment, check=False)
     killed = subprocess.Popen(marks.command(tmp_path, tmp_path / "never"), env=environment)
-    wait_until(lambda: len(attempts_in(tmp_path)) == 2, saying="both have begun")
+    wait_until(lambda: len(attempts_in(tmp_path)) == 2, 30, saying="both have begun")
     began = attempts_in(tmp_path)[1]
-    wait_until(lambda: attempts_in(tmp_path)[1].last_seen_at > began.last_seen_at, saying="it lives")
+    wait_until(lambda: attempts_in(tmp_path)[1].last_seen_at > began.last_seen_at, 30, saying="it lives")
     kill_tree(killed.pid)
     killed.wait()
     first, second = attempts_in(tmp_path)
