@@ -7,7 +7,6 @@ import os
 import pwd
 import resource
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from cronguard.process import oom
 from cronguard.process.linux import become_subreaper
 from cronguard.process.tree import lists_children
 
-ADOPTED_WITHIN = 2.0  # seconds
 # The numbers that the kernel gives to the namespaces of the machine itself (include/linux/proc_ns.h).
 _OF_THE_MACHINE = {"pid": ("a PID namespace", 0xEFFFFFFC), "user": ("a user namespace", 0xEFFFFFFD)}
 
@@ -111,21 +109,22 @@ def _adopts_orphans() -> bool:
 
 def _has_got_an_orphan() -> bool:
     """A child that forks and ends leaves its own child to whoever is above."""
-    ours, theirs = os.pipe()
-    above, between = os.getpid(), os.fork()
+    above, (wait_here, until_then), (ours, theirs) = os.getpid(), os.pipe(), os.pipe()
+    between = os.fork()
     if between == 0:
         if os.fork() == 0:
-            _tell_who_adopts(theirs, above)
+            os.close(until_then)
+            _tell_who_adopts(wait_here, theirs, above)
         os._exit(0)
     os.close(theirs)
     os.waitpid(between, 0)
+    os.close(until_then)
     return os.read(ours, 1) == b"y"
 
 
-def _tell_who_adopts(theirs: int, above: int) -> None:
+def _tell_who_adopts(wait_here: int, theirs: int, above: int) -> None:
+    """Once the one between is gone for sure."""
     with suppress(BaseException):
-        give_up_at = time.monotonic() + ADOPTED_WITHIN
-        while os.getppid() != above and time.monotonic() < give_up_at:
-            time.sleep(0.001)
+        os.read(wait_here, 1)
         os.write(theirs, b"y" if os.getppid() == above else b"n")
     os._exit(0)

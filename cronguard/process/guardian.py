@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -91,17 +91,18 @@ class _Guardian:
         self._worker = worker
         self._link = link
         self._signals = Signals(caller)
-        self._signals.install(*(() if interactive else SUSPEND))
-        self._from_terminal = self._watch_terminal(caller) if interactive else None
+        self._from_terminal: TerminalSignals | None = None
+        if interactive:
+            self._watch_terminal([signum for signum in SENT_BY_TERMINALS if signum not in caller.ignored])
+        else:
+            self._signals.install(*SUSPEND)
 
-    def _watch_terminal(self, caller: Caller) -> TerminalSignals:
-        """What the terminal sends has reached the command already: a second one would be one too many."""
-        signums = [signum for signum in SENT_BY_TERMINALS if signum not in caller.ignored]
-        signal.pthread_sigmask(signal.SIG_BLOCK, signums)
-        arrived = TerminalSignals(signums)
-        if arrived.descriptor >= 0:
-            self._signals.watch(arrived.descriptor)
-        return arrived
+    def _watch_terminal(self, signums: Sequence[int]) -> None:
+        """What the terminal sends reaches the command by itself: a second one would be one too many."""
+        self._signals.install(still_blocked=signums)
+        self._from_terminal = TerminalSignals(signums)
+        if self._from_terminal.descriptor >= 0:
+            self._signals.watch(self._from_terminal.descriptor)
 
     def to_the_end(self, bury: Callable[[bytes], None]) -> NoReturn:
         status = self._wait()
@@ -127,7 +128,7 @@ class _Guardian:
             self._signals.wait(self._link.kill_at)
 
     def _pass_signals_on(self) -> None:
-        arrived = self._from_terminal.sent_by_people() if self._from_terminal else []
+        arrived = self._from_terminal.arrived(by_terminal=self._link.is_waiting) if self._from_terminal else []
         while (signum := self._signals.take()) is not None:
             arrived.append(signum)
         for signum in arrived:

@@ -8,7 +8,7 @@ import os
 from cronguard.clock import NEVER
 
 _SIZE = mmap.PAGESIZE
-_KILL_AT, _DIED_OF, _LEFT_RUNNING, _LENGTH = range(4)  # places in the page, 8 bytes each
+_KILL_AT, _DIED_OF, _LEFT_RUNNING, _LENGTH, _IS_WAITING = range(5)  # places in the page, 8 bytes each
 _TEXT = 64  # where the note to the guardian begins
 
 
@@ -20,6 +20,7 @@ class Link:
         self._numbers = memoryview(self._page).cast("d")  # one aligned store a number: never seen half written
         self._lifeline, self._held = os.pipe2(os.O_CLOEXEC)
         self.kill_at = NEVER
+        self.is_waiting = True
 
     def in_worker(self) -> None:
         """Only the guardian may hold the end whose closing tells of its death."""
@@ -56,6 +57,15 @@ class Link:
     @left_running.setter
     def left_running(self, left: bool) -> None:
         self._numbers[_LEFT_RUNNING] = left
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nobody has been started, or nobody is any more: what the terminal sends is for the worker to hear."""
+        return bool(self._numbers[_IS_WAITING])
+
+    @is_waiting.setter
+    def is_waiting(self, waiting: bool) -> None:
+        self._numbers[_IS_WAITING] = waiting
 
     @property
     def holding(self) -> bytes:

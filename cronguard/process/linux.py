@@ -38,13 +38,13 @@ class TerminalSignals:
         mask = (ctypes.c_ulong * 16)(sum(1 << (signum - 1) for signum in signums))
         self.descriptor: int = _libc().signalfd(-1, mask, _NONBLOCK_CLOEXEC) if _is_linux() else -1
 
-    def sent_by_people(self) -> list[int]:
-        """What arrived since, without what the terminal has already given to the command itself."""
+    def arrived(self, *, by_terminal: bool) -> list[int]:
+        """What arrived since; what the terminal sent too, or without it: a command in its foreground has it already."""
         found = []
         with suppress(BlockingIOError):
             while self.descriptor >= 0 and (info := os.read(self.descriptor, _SIGINFO.size)):
                 signum, _, code, _ = _SIGINFO.unpack(info)
-                found += [signum] if code != _SENT_BY_THE_KERNEL else []
+                found += [signum] if by_terminal or code != _SENT_BY_THE_KERNEL else []
         return found
 
 

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -94,14 +94,14 @@ class Signals:
         self._poll = select.poll()
         self._poll.register(self._read, select.POLLIN)
 
-    def install(self, *more: int) -> None:
+    def install(self, *more: int, still_blocked: Iterable[int] = ()) -> None:
         """From here on signals are queued. SIGCHLD gets its default back: ignored, it would hide exit codes."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for signum in (*STOP, *PASS_ON, *more):
             if signum not in self.caller.ignored:
                 signal.signal(signum, self._queue)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.caller.mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.caller.mask | set(still_blocked))
 
     def watch(self, descriptor: int) -> None:
         """Waits end also when there is something to read here."""

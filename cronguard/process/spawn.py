@@ -45,6 +45,7 @@ class Stub:
             wait_here, self._go = opened[:2] = os.pipe2(os.O_CLOEXEC)
             self._errors, report_here = opened[2:] = os.pipe2(os.O_CLOEXEC)
             parent = os.getpid()
+            worker.link.is_waiting = False  # from here on it hears a terminal by itself
             self.pid = os.fork()
         except OSError:
             for descriptor in opened:  # what little room there is will be needed to say so

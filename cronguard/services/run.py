@@ -97,6 +97,7 @@ def run(order: Order, means: Means) -> int:
 
 def fire(order: Order, means: Means) -> Fired:
     """Ask for the run, and run it if it is granted."""
+    means.worker.link.is_waiting = True
     try:
         verdict = means.ledger.claim(order.firing, lambda key, period: result_waiting(means.spool, key, period))
     except StepsChanged as why:  # of this period: others may be run after it
@@ -249,6 +250,7 @@ class _Holding:
         return self._order.retry_delay.total_seconds() * growth * random.uniform(*RETRY_JITTER)  # noqa: S311  jitter
 
     def _may_go_on_after(self, delay: float) -> bool:
+        self._worker.link.is_waiting = True
         until, signals, trust = boottime() + delay, self._worker.signals, self._trust
         while boottime() < until:
             trust.supervised_at = boottime()

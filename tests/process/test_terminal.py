@@ -16,6 +16,7 @@ from tests.rig.supervised import (
     ENDLESS,
     LONG_LEASE,
     PATIENT,
+    PERIOD,
     TICKING,
     attempt,
     ended,
@@ -24,7 +25,9 @@ from tests.rig.supervised import (
     nobody_left,
     parent_of,
     stands_still,
+    start,
     wait_until_ended,
+    worker_of,
 )
 from tests.rig.terminal import CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, PROMPT, Terminal
 from tests.rig.waiting import wait_until
@@ -76,6 +79,32 @@ def test_row_34_ctrl_c_reaches_the_command_and_the_run_has_failed(
     assert terminal.last_code() == 130
     nobody_left(sqlite_guard.folder / "nobody", job.guardian, job.worker, job.command)
     assert (ended(sqlite_guard), attempt(sqlite_guard)["signal"]) == (("failed", "failed"), signal.SIGINT)
+
+
+@pytest.mark.parametrize(("key", "signum"), [(CTRL_C, signal.SIGINT), (CTRL_BACKSLASH, signal.SIGQUIT)])
+def test_row_14_key_that_interrupts_ends_the_wait_for_the_lease(
+    sqlite_guard: Guard, terminal: Terminal, key: str, signum: int
+) -> None:
+    """No command is there to hear it: cronguard does, and dies of it."""
+    held = start(sqlite_guard, ENDLESS, *LONG_LEASE)
+    terminal.type(typed("echo >> ran", "--period", PERIOD, "--if-held", "wait"))
+    wait_until(lambda: worker_of(terminal.foreground()), saying="cronguard has its worker")
+    terminal.press(key)
+    terminal.read(PROMPT)
+    assert terminal.last_code() == 128 + signum
+    kill(held.command)
+    assert held.code() == 137
+    assert not (sqlite_guard.folder / "ran").exists()
+
+
+def test_row_34_ctrl_c_between_two_tries_ends_them(sqlite_guard: Guard, terminal: Terminal) -> None:
+    terminal.type(typed("echo >> tries; exit 3", "--attempts", "2", "--retry-delay", "10m"))
+    terminal.read("next try in")
+    terminal.press(CTRL_C)
+    terminal.read(PROMPT)
+    assert terminal.last_code() == 3
+    assert len(sqlite_guard.lines("tries")) == 1
+    assert ended(sqlite_guard) == ("failed", "failed")
 
 
 def test_row_34_ctrl_c_ends_a_loop_of_the_shell_as_it_would_without_us(sqlite_guard: Guard, terminal: Terminal) -> None:
