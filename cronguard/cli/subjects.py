@@ -59,6 +59,8 @@ def _read(descriptor: int, name: str) -> bytes:
 
 def _subject(text: bytes, number: int, name: str, separator: bytes) -> str:
     try:
+        if b"\0" in text:
+            raise BadInput("the line has a NUL in it; if that is what separates the subjects, say so: -0")
         if separator == b"\n" and text.endswith(b"\r"):
             raise BadInput("the line ends in a carriage return; convert the file, or separate by NUL (-0)")
         return parse_subject(text[: LONGEST_SUBJECT + 1].decode("utf-8", "surrogateescape"))
