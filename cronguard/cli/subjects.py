@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -59,11 +60,19 @@ def _read(descriptor: int, name: str) -> bytes:
 
 def _subject(text: bytes, number: int, name: str, separator: bytes) -> str:
     try:
-        if b"\0" in text:
-            raise BadInput("the line has a NUL in it; if that is what separates the subjects, say so: -0")
-        if separator == b"\n" and text.endswith(b"\r"):
-            raise BadInput("the line ends in a carriage return; convert the file, or separate by NUL (-0)")
+        if separator == b"\n":
+            _refuse_what_is_no_line(text, number)
         return parse_subject(text[: LONGEST_SUBJECT + 1].decode("utf-8", "surrogateescape"))
     except BadInput as error:
         unit = "line" if separator == b"\n" else "subject"
         raise BadInput(f"{name}, {unit} {number}: {error}") from None
+
+
+def _refuse_what_is_no_line(text: bytes, number: int) -> None:
+    """What a line cannot be seen to have would make another subject of it, which is claimed besides the right one."""
+    if b"\0" in text:
+        raise BadInput("the line has a NUL in it; if that is what separates the subjects, say so: -0")
+    if text.endswith(b"\r"):
+        raise BadInput("the line ends in a carriage return; convert the file, or separate by NUL (-0)")
+    if number == 1 and text.startswith(BOM_UTF8):
+        raise BadInput("the list begins with a byte order mark; take it off, or separate by NUL (-0)")

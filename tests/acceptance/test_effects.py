@@ -546,6 +546,7 @@ def test_what_makes_no_sense_is_refused(sqlite_guard: Guard, arguments: tuple[st
         (b"ada\nbob\r\n", (), "standard input, line 2: the line ends in a carriage return; convert the file, or"),
         (b"ada\n" + b"x" * 10_000_000, (), "standard input, line 2: the subject is longer than 1000 bytes"),
         (b"ada\n" + b"x" * 10_000_000 + b"\n", (), "standard input, line 2: the subject is longer than 1000 bytes"),
+        (b"\xef\xbb\xbfada\nada\n", (), "standard input, line 1: the list begins with a byte order mark; take it off, or"),
         (b"ada\nb\xff\n", (), "standard input, line 2: the subject has bytes that are not UTF-8"),
         (b"ada\nb\0c\n", (), "standard input, line 2: the line has a NUL in it; if that is what separates the subjects"),
         (b"ada\0bob\0" * 1000, (), "standard input, line 1: the line has a NUL in it"),
