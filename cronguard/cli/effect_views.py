@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from cronguard.cli.opening import address_of, opened_effects
-from cronguard.cli.subjects import batches, opened_list, print_subjects
+from cronguard.cli.subjects import batches, hand_over, opened_list, refuse_closed_output
 from cronguard.cli.tell import SayOnStderr, complain, remark, warn
 from cronguard.domain.effect import (
     SEND_WITHIN,
@@ -51,12 +51,13 @@ def claim(options: dict[str, Any], asked: Asked) -> int:
     settings = gather(options)
     inside = inside_if_any(settings, "claim")
     terms = _terms(settings, asked, inside)
+    refuse_closed_output()
 
     def take(it: Effects, subjects: Sequence[str]) -> bool:
-        won = it.claim(Sender(claim_id=str(uuid4()), **terms), subjects)
+        sender = Sender(claim_id=str(uuid4()), **terms)
+        won = it.claim(sender, subjects)
         if won is not None:
-            lines = (f"{token}\t{subject}" for subject, token in won.items()) if asked["tokens"] else won
-            print_subjects(lines, _separator(asked))
+            hand_over(it, sender, won, _separator(asked), tokens=asked["tokens"])
         return won is not None
 
     is_live = _by_the_batch(settings, asked, take, create=inside is None)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from fcntl import F_GETPIPE_SZ, fcntl, ioctl
+from termios import FIONREAD
 
 import pytest
 
@@ -41,6 +43,11 @@ def feed(guard: Guard, text: str | bytes, *arguments: str, code: int = 0) -> Res
         result = guard.run(*arguments, stdin=stdin)
     assert result.code == code, result.err
     return result
+
+
+def unread(pipe: int) -> int:
+    """How many bytes a pipe holds."""
+    return int.from_bytes(ioctl(pipe, FIONREAD, bytes(4)), sys.byteorder)
 
 
 def quiet(result: Result, code: int = 0) -> bool:
@@ -326,6 +333,81 @@ def test_reader_that_goes_away_is_no_failure_of_ours(sqlite_guard: Guard) -> Non
     assert (done.stdout, done.stderr) == ("customer 0\n", "")
 
 
+def test_without_standard_output_nothing_is_claimed(guard: Guard) -> None:
+    closed = guard.under("sh", "-c", 'exec "$@" >&-', "sh")
+    result = feed(closed, "ada\n", "claim", "mail", *PERIOD, code=125)
+    assert "standard output is closed, and nobody would learn what was won; write it to a file" in result.only_line
+    assert effects(guard) == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "told", "state"),
+    [
+        ((), "2 released again", "released"),
+        (("--provider-idempotent",), "0 released again, 2 will read as unknown", "sending"),  # it may have been done
+    ],
+)
+def test_what_is_won_and_cannot_be_printed_is_released(
+    guard: Guard, option: tuple[str, ...], told: str, state: str
+) -> None:
+    full = guard.under("sh", "-c", 'exec "$@" >/dev/full', "sh")
+    result = feed(full, "ada\nbob\n", "claim", "mail", *PERIOD, *option, code=125)
+    assert result.only_line == (
+        "cronguard: mail 2026-11: standard output: No space left on device: of 2 claimed 2 were not printed "
+        f"(first 'ada'): {told}"
+    )
+    assert effects(guard) == dict.fromkeys(("ada", "bob"), state)
+
+
+def test_what_was_printed_in_part_stays_claimed(postgres_guard: Guard) -> None:
+    (postgres_guard.folder / "list").write_text("".join(f"{n:09}\n" for n in range(300)))
+    small = postgres_guard.under("sh", "-c", 'ulimit -f 2; exec "$@" >won', "sh")  # in half or whole kilobytes
+    result = small.run("claim", "mail", *PERIOD, "--file", "list")
+    *whole, part = postgres_guard.lines("won")
+    assert 0 < len(part) < 9
+    assert result.only_line.endswith(
+        f"standard output: File too large: of 300 claimed {300 - len(whole)} were not printed "
+        f"(first '{len(whole):09}'): {299 - len(whole)} released again, 1 will read as unknown"
+    )
+    assert Counter(effects(postgres_guard).values()) == {"sending": len(whole) + 1, "released": 299 - len(whole)}
+
+
+def test_what_can_be_neither_printed_nor_released_is_told(postgres_guard: Guard, database: Database) -> None:
+    (postgres_guard.folder / "list").write_text("".join(f"{n:07}\n" for n in range(11_000)))
+    ours, theirs = os.pipe()
+    guard = postgres_guard.with_env(CRONGUARD_DB_WAIT="1s")
+    job = guard.start("claim", "mail", *PERIOD, "--file", "list", stdout=theirs)
+    os.close(theirs)
+    wait_until(lambda: unread(ours) == fcntl(ours, F_GETPIPE_SZ), 20, saying="the pipe is full")
+    with database.server.connect() as superuser:
+        superuser.execute(f"alter database {database.name} connection limit 0".encode())
+        superuser.execute(
+            f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{database.name}'".encode()
+        )
+        os.close(ours)
+        _, error = job.communicate(timeout=30)
+        superuser.execute(f"alter database {database.name} connection limit -1".encode())
+    assert "warning: mail 2026-11: the ledger at" in error
+    assert error.endswith(" that were claimed and not printed will read as unknown\n")
+    assert set(effects(guard).values()) == {"sending"}
+
+
+def test_what_a_reader_that_went_away_cannot_have_read_is_released(guard: Guard) -> None:
+    """It had taken 4096 bytes, and a pipe's whole room more was written for it."""
+    (guard.folder / "list").write_text("".join(f"{n:07}\n" for n in range(11_000)))
+    ours, theirs = os.pipe()
+    job = guard.start("claim", "mail", *PERIOD, "--file", "list", stdout=theirs)
+    os.close(theirs)
+    room = fcntl(ours, F_GETPIPE_SZ)
+    assert len(os.read(ours, 4096)) == 4096
+    wait_until(lambda: unread(ours) == room, 20, saying="the pipe is full")
+    os.close(ours)
+    assert (code_of(job), job.communicate()[1]) == (128 + signal.SIGPIPE, "")
+    found = sorted(effects(guard, "--state", "released"))
+    assert found[0] == f"{(4096 + room) // 8:07}"
+    assert (found[-1], len(found)) == ("0010999", 11_000 - int(found[0]))
+
+
 # --- inside a run -----------------------------------------------------------------------------------------------------
 
 
@@ -546,9 +628,17 @@ def test_what_makes_no_sense_is_refused(sqlite_guard: Guard, arguments: tuple[st
         (b"ada\nbob\r\n", (), "standard input, line 2: the line ends in a carriage return; convert the file, or"),
         (b"ada\n" + b"x" * 10_000_000, (), "standard input, line 2: the subject is longer than 1000 bytes"),
         (b"ada\n" + b"x" * 10_000_000 + b"\n", (), "standard input, line 2: the subject is longer than 1000 bytes"),
-        (b"\xef\xbb\xbfada\nada\n", (), "standard input, line 1: the list begins with a byte order mark; take it off, or"),
+        (
+            b"\xef\xbb\xbfada\nada\n",
+            (),
+            "standard input, line 1: the list begins with a byte order mark; take it off, or",
+        ),
         (b"ada\nb\xff\n", (), "standard input, line 2: the subject has bytes that are not UTF-8"),
-        (b"ada\nb\0c\n", (), "standard input, line 2: the line has a NUL in it; if that is what separates the subjects"),
+        (
+            b"ada\nb\0c\n",
+            (),
+            "standard input, line 2: the line has a NUL in it; if that is what separates the subjects",
+        ),
         (b"ada\0bob\0" * 1000, (), "standard input, line 1: the line has a NUL in it"),
         (b"ada\0\0", ("-0",), "standard input, subject 2: the subject is empty"),
     ],
