@@ -33,7 +33,7 @@ from cronguard.services.once import once as do_once
 from cronguard.settings import Settings, gather
 from cronguard.settings.host import person
 from cronguard.settings.inside import inside_if_any
-from cronguard.settings.parsers import duration, naming, one_of, positive, utf8, whole
+from cronguard.settings.parsers import duration, exit_code, naming, one_of, positive, utf8, whole
 
 Asked = Mapping[str, Any]
 
@@ -109,6 +109,7 @@ def resolve(options: dict[str, Any], asked: Asked) -> int:
 
 
 def _errand(settings: Settings, asked: Asked, argv: Sequence[str]) -> Errand:
+    """The exit code of a skip is by its option only: a variable for the run around it is about that run's own skips."""
     if not argv:
         raise BadInput("no command is given; put it at the end, after --")
     inside = inside_if_any(settings, "once")
@@ -118,7 +119,7 @@ def _errand(settings: Settings, asked: Asked, argv: Sequence[str]) -> Errand:
         argv=argv,
         environment=settings.environment,
         released_on=_read("--released-on", asked["released_on"], lambda text: whole(text, 1, 255)),
-        skip_exit=settings["skip_exit"],
+        skip_exit=_read("--skip-exit", asked["skip_exit"], exit_code) or SUCCESS,
     )
 
 

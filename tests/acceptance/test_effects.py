@@ -424,6 +424,17 @@ def test_inside_a_run_the_period_is_its_own(guard: Guard) -> None:
     assert effects(guard, "--period", "2026-11", kind="letter") == {"ada": "sent"}
 
 
+def test_skip_exit_of_the_run_is_not_that_of_what_it_does_once(guard: Guard) -> None:
+    (guard.folder / "config.toml").write_text("[defaults]\nskip_exit = 75\n")
+    told = guard.with_env(CRONGUARD_CONFIG=str(guard.folder / "config.toml"), CRONGUARD_SKIP_EXIT="75")
+    twice = (*["cronguard once mail ada -- sh -c 'echo >>sent'"] * 2, "echo to the end")
+    for asked in told, told.with_env(CRONGUARD_SKIP_EXIT=None):
+        result = asked.run(*KEY, "--rerun", "--force", *script(*twice))
+        assert (result.code, result.out, result.err) == (0, "to the end\n", "")
+    assert guard.lines("sent") == [""]
+    assert told.run(*KEY, *script(*twice)).code == 75
+
+
 @pytest.mark.parametrize("command", [("once", "mail", "ada", "--", "touch", "started"), ("claim", "mail")])
 def test_overtaken_run_claims_nothing(guard: Guard, command: tuple[str, ...]) -> None:
     told = 'for name in KEY PERIOD TOKEN HOLDER; do eval echo "\\$CRONGUARD_$name"; done >told'
