@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fcntl import F_GETPIPE_SZ, fcntl, ioctl
 from termios import FIONREAD
 
+import psycopg
 import pytest
 
 from tests.acceptance.looking import ledger_file, tables
@@ -694,3 +695,21 @@ def test_grants_for_a_jobs_role_are_printed(postgres_guard: Guard, database: Dat
     grants = [line for line in printed.splitlines() if line.startswith("grant ")]
     assert len(grants) == 9
     assert all(line.endswith(' to "billing""; drop schema cronguard; --";') for line in grants)
+
+
+def test_grants_for_a_jobs_role_can_be_given_when_the_ledger_is_there(
+    postgres_guard: Guard, database: Database
+) -> None:
+    """That is all that is printed; and they may be given once more."""
+    role = f"billing_{os.getpid()}"
+    printed = postgres_guard.run("init", "--print-sql", "--app-role", role).out
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as superuser:
+        superuser.execute(f"create role {role}".encode())
+        try:
+            superuser.execute(printed.encode())
+            superuser.execute(printed.encode())
+            superuser.execute(f"set role {role}".encode())
+            superuser.execute("select cronguard.claim_effect('mail', 'ada', '2026-11')")
+        finally:
+            superuser.execute(f"reset role; drop owned by {role}; drop role {role}".encode())
+    assert effects(postgres_guard) == {"ada": "sending"}
