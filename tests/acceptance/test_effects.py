@@ -500,6 +500,71 @@ def test_python_job_speaks_for_its_run(guard: Guard) -> None:
     assert guard.show("nightly")["progress_note"] == "from K on"
 
 
+MISUSE = """
+from datetime import timedelta
+
+from cronguard import current_run
+from cronguard.errors import BadInput
+
+run = current_run()
+for act in (
+    lambda: run.claim("mail", "ada"),
+    lambda: run.confirm("mail", "ada"),
+    lambda: run.release("mail", "ada"),
+    lambda: run.claim("mail", ["ada"], at_once=0),
+    lambda: run.claim("mail", ["ada"], send_within=timedelta()),
+    run.effect("mail", "ada", send_within=timedelta(seconds=-1)).__enter__,
+):
+    try:
+        act()
+    except BadInput as error:
+        print(error)
+"""
+
+
+def test_python_job_that_asks_for_what_makes_no_sense_is_told_so(guard: Guard) -> None:
+    result = guard.run(*KEY, "--", sys.executable, "-c", MISUSE)
+    assert (result.code, result.err) == (0, "")
+    letters = "the subjects are one str, 'ada', and each letter would be one; give a list of them"
+    assert result.out.splitlines() == [
+        letters, letters, letters,
+        "at_once is 0, and nothing would ever be claimed; give it 1 or more",
+        "send_within is 0:00:00: all would be abandoned at once; give it some time",
+        "send_within is -1 day, 23:59:59: all would be abandoned at once; give it some time",
+    ]  # fmt: skip
+    assert effects(guard) == {}
+
+
+BROKEN_OFF = """
+from cronguard import current_run
+
+run = current_run()
+mine = list(run.claim("mail", map(str, range(3000))))
+
+def until(last):
+    yield from mine[:last]
+    raise EOFError
+
+for say, last in (run.confirm, 1500), (run.release, 2500):
+    try:
+        say("mail", until(last))
+    except EOFError:
+        pass
+try:
+    run.release("mail", mine)
+except Exception as error:
+    print(error)
+"""
+
+
+def test_words_of_a_python_job_are_written_by_the_batch(guard: Guard) -> None:
+    """What it has in mind for them may be long; those that have come are written when it breaks off."""
+    result = guard.run(*KEY, "--", sys.executable, "-c", BROKEN_OFF)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "1000 of 3000: was_sent, the first '0'\n"
+    assert Counter(effects(guard).values()) == {"sent": 1000, "released": 2000}
+
+
 OVERTAKEN = """
 from cronguard import current_run
 from cronguard.errors import RunLost
