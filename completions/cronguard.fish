@@ -240,7 +240,7 @@ complete -c cronguard -n '__cronguard_at resolve' -l db-wait -x -d 'How long to 
 complete -c cronguard -n '__cronguard_at resolve' -l config -r -F -d 'The configuration file, instead of the usual places'
 complete -c cronguard -n '__cronguard_at resolve' -s h -l help -d 'Show this message and exit'
 complete -c cronguard -n '__cronguard_at init' -l print-sql -d 'Print the SQL for a database administrator; change nothing'
-complete -c cronguard -n '__cronguard_at init' -l app-role -x -d 'With it: grants for a job\'s own role'
+complete -c cronguard -n '__cronguard_at init' -l app-role -x -d 'With it: only grants for a job\'s own role'
 complete -c cronguard -n '__cronguard_at init' -l dsn -x -d 'The ledger: postgresql://… or sqlite:///path (a file in the state directory)'
 complete -c cronguard -n '__cronguard_at init' -l dsn-file -r -F -d 'A file that holds the DSN, such as a mounted secret'
 complete -c cronguard -n '__cronguard_at init' -l state-dir -x -a '(__fish_complete_directories)' -d 'Where the local ledger and undelivered results lie'

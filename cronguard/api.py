@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from uuid import uuid4
@@ -37,7 +37,7 @@ from cronguard.settings.place import dsn_of, local_ledger
 from cronguard.stores import open_effects
 from cronguard.stores.dsn import local_address, parse_dsn
 
-AT_ONCE = 1000  # subjects that `claim` takes in one transaction, unless it is told otherwise
+AT_ONCE = 1000  # subjects that one transaction takes, unless `claim` is told otherwise
 
 
 def current_run() -> CurrentRun:
@@ -128,21 +128,32 @@ class CurrentRun:
         Claimed `at_once` many at a time, as they are asked for: what is claimed and not done when this process
         dies becomes unknown.
         """
-        waiting = iter(subjects)
-        while batch := list(islice(waiting, at_once)):
-            yield from self._won(self._sender(kind, period, send_within, provider_idempotent), batch)
+        batches = _batches(subjects, at_once)
+        terms = self._sender(kind, period, send_within, provider_idempotent)
+        return (who for batch in batches for who in self._won(replace(terms, claim_id=str(uuid4())), batch))
 
     def confirm(
         self, kind: str, subjects: Iterable[str], *, period: str | None = None, note: str | None = None
     ) -> None:
-        """They were done; raises BadInput for one that was never claimed."""
-        _refuse(self._effects.confirm(parse_kind(kind), self._period(period), list(subjects), note))
+        """They were done; raises BadInput where some were never claimed, once the others are written.
+
+        Each call connects to the ledger anew: where many are done at once, let one call say so.
+        """
+        of, told = (parse_kind(kind), self._period(period)), Tally()
+        for batch in _batches(subjects):
+            told.take(self._effects.confirm(*of, batch, note))
+        _refuse(told)
 
     def release(self, kind: str, subjects: Iterable[str], *, period: str | None = None) -> None:
-        """They were certainly not done; raises BadInput for one that was sent, or is not this run's."""
-        _refuse(self._effects.release(parse_kind(kind), self._period(period), list(subjects), self._inside))
+        """They were certainly not done; raises BadInput where some were sent, or are not this run's, likewise."""
+        of, told = (parse_kind(kind), self._period(period)), Tally()
+        for batch in _batches(subjects):
+            told.take(self._effects.release(*of, batch, self._inside))
+        _refuse(told)
 
     def _sender(self, kind: str, period: str | None, send_within: timedelta, idempotent: bool) -> Sender:
+        if send_within <= timedelta():
+            raise BadInput(f"send_within is {send_within}: all would be abandoned at once; give it some time")
         return Sender(parse_kind(kind), self._period(period), str(uuid4()), send_within, idempotent, self._inside)
 
     def _period(self, period: str | None) -> str:
@@ -156,6 +167,16 @@ class CurrentRun:
 
     def _lost(self) -> RunLost:
         return RunLost(f"{self.key} {self.period}: no live run under token {self.token}: it is over, or lost")
+
+
+def _batches(subjects: Iterable[str], at_once: int = AT_ONCE) -> Iterator[list[str]]:
+    """Never more of them at once; refused where it is called, not where the first is asked for."""
+    if isinstance(subjects, str):
+        raise BadInput(f"the subjects are one str, {subjects!a}, and each letter would be one; give a list of them")
+    if at_once < 1:
+        raise BadInput(f"at_once is {at_once}, and nothing would ever be claimed; give it 1 or more")
+    waiting = iter(subjects)
+    return iter(lambda: list(islice(waiting, at_once)), [])
 
 
 def _refuse(told: Tally) -> None:

@@ -196,6 +196,6 @@ def resolve(
 
 
 def _options(context: typer.Context) -> dict[str, Any]:
-    """The ledger's knobs, and the one of once; what else a command is asked is nobody else's affair."""
-    names = ("dsn", "dsn_file", "state_dir", "db_wait", "durable", "config", "skip_exit")
+    """The ledger's knobs; what else a command is asked is nobody else's affair."""
+    names = ("dsn", "dsn_file", "state_dir", "db_wait", "durable", "config")
     return {name: context.params[name] for name in names if name in context.params}

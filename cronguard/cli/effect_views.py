@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from cronguard.cli.opening import address_of, opened_effects
-from cronguard.cli.subjects import batches, opened_list, print_subjects
+from cronguard.cli.subjects import batches, hand_over, opened_list, refuse_closed_output
 from cronguard.cli.tell import SayOnStderr, complain, remark, warn
 from cronguard.domain.effect import (
     SEND_WITHIN,
@@ -33,7 +33,7 @@ from cronguard.services.once import once as do_once
 from cronguard.settings import Settings, gather
 from cronguard.settings.host import person
 from cronguard.settings.inside import inside_if_any
-from cronguard.settings.parsers import duration, naming, one_of, positive, utf8, whole
+from cronguard.settings.parsers import duration, exit_code, naming, one_of, positive, utf8, whole
 
 Asked = Mapping[str, Any]
 
@@ -51,12 +51,13 @@ def claim(options: dict[str, Any], asked: Asked) -> int:
     settings = gather(options)
     inside = inside_if_any(settings, "claim")
     terms = _terms(settings, asked, inside)
+    refuse_closed_output()
 
     def take(it: Effects, subjects: Sequence[str]) -> bool:
-        won = it.claim(Sender(claim_id=str(uuid4()), **terms), subjects)
+        sender = Sender(claim_id=str(uuid4()), **terms)
+        won = it.claim(sender, subjects)
         if won is not None:
-            lines = (f"{token}\t{subject}" for subject, token in won.items()) if asked["tokens"] else won
-            print_subjects(lines, _separator(asked))
+            hand_over(it, sender, won, _separator(asked), tokens=asked["tokens"])
         return won is not None
 
     is_live = _by_the_batch(settings, asked, take, create=inside is None)
@@ -108,6 +109,7 @@ def resolve(options: dict[str, Any], asked: Asked) -> int:
 
 
 def _errand(settings: Settings, asked: Asked, argv: Sequence[str]) -> Errand:
+    """The exit code of a skip is by its option only: a variable for the run around it is about that run's own skips."""
     if not argv:
         raise BadInput("no command is given; put it at the end, after --")
     inside = inside_if_any(settings, "once")
@@ -117,7 +119,7 @@ def _errand(settings: Settings, asked: Asked, argv: Sequence[str]) -> Errand:
         argv=argv,
         environment=settings.environment,
         released_on=_read("--released-on", asked["released_on"], lambda text: whole(text, 1, 255)),
-        skip_exit=settings["skip_exit"],
+        skip_exit=_read("--skip-exit", asked["skip_exit"], exit_code) or SUCCESS,
     )
 
 

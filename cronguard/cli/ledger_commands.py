@@ -23,7 +23,9 @@ def init(
     ] = False,
     app_role: Annotated[
         str | None,
-        typer.Option("--app-role", metavar="NAME", help="With it: grants for a job's own role.", show_default=False),
+        typer.Option(
+            "--app-role", metavar="NAME", help="With it: only grants for a job's own role.", show_default=False
+        ),
     ] = None,
     dsn: Dsn = None,
     dsn_file: DsnFile = None,

@@ -29,11 +29,11 @@ def init(options: dict[str, Any], app_role: str | None) -> int:
 
 
 def print_sql(options: dict[str, Any], app_role: str | None) -> int:
+    """The schema, or what to grant to a job's own role, which comes later, and then without the schema before it."""
     store = address_of(gather(options)).store
     if app_role is not None and store != "postgres":
         raise BadInput("--app-role is for a ledger in Postgres; an SQLite file has no roles")
-    grants = f"\n{application_grants(parse_name(utf8(app_role), 'role'))}" if app_role is not None else ""
-    print_text(schema_script(store) + grants)
+    print_text(schema_script(store) if app_role is None else application_grants(parse_name(utf8(app_role), "role")))
     return 0
 
 

@@ -199,14 +199,16 @@ def parse_subject(text: str) -> str:
         raise BadInput("the subject is empty; name whom or what it is done to")
     if len(text) > LONGEST_SUBJECT or len(text.encode("utf-8", "surrogateescape")) > LONGEST_SUBJECT:
         raise BadInput(f"the subject is longer than {LONGEST_SUBJECT} bytes; name it by a number or a digest")
-    if not _is_text(text):
+    if not _is_utf8(text):
         raise BadInput("the subject has bytes that are not UTF-8; name it by a number or a digest")
+    if "\0" in text:
+        raise BadInput("the subject has a NUL in it; name it by a number or a digest")
     return text
 
 
-def _is_text(text: str) -> bool:
+def _is_utf8(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return "\0" not in text
+    return True

@@ -9,7 +9,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from fcntl import F_GETPIPE_SZ, fcntl, ioctl
+from termios import FIONREAD
 
+import psycopg
 import pytest
 
 from tests.acceptance.looking import address_of, ledger_file, tables
@@ -42,6 +45,11 @@ def feed(guard: Guard, text: str | bytes, *arguments: str, code: int = 0) -> Res
         result = guard.run(*arguments, stdin=stdin)
     assert result.code == code, result.err
     return result
+
+
+def unread(pipe: int) -> int:
+    """How many bytes a pipe holds."""
+    return int.from_bytes(ioctl(pipe, FIONREAD, bytes(4)), sys.byteorder)
 
 
 def quiet(result: Result, code: int = 0) -> bool:
@@ -338,6 +346,81 @@ def test_reader_that_goes_away_is_no_failure_of_ours(sqlite_guard: Guard) -> Non
     assert (done.stdout, done.stderr) == ("customer 0\n", "")
 
 
+def test_without_standard_output_nothing_is_claimed(guard: Guard) -> None:
+    closed = guard.under("sh", "-c", 'exec "$@" >&-', "sh")
+    result = feed(closed, "ada\n", "claim", "mail", *PERIOD, code=125)
+    assert "standard output is closed, and nobody would learn what was won; write it to a file" in result.only_line
+    assert effects(guard) == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "told", "state"),
+    [
+        ((), "2 released again", "released"),
+        (("--provider-idempotent",), "0 released again, 2 will read as unknown", "sending"),  # it may have been done
+    ],
+)
+def test_what_is_won_and_cannot_be_printed_is_released(
+    guard: Guard, option: tuple[str, ...], told: str, state: str
+) -> None:
+    full = guard.under("sh", "-c", 'exec "$@" >/dev/full', "sh")
+    result = feed(full, "ada\nbob\n", "claim", "mail", *PERIOD, *option, code=125)
+    assert result.only_line == (
+        "cronguard: mail 2026-11: standard output: No space left on device: of 2 claimed 2 were not printed "
+        f"(first 'ada'): {told}"
+    )
+    assert effects(guard) == dict.fromkeys(("ada", "bob"), state)
+
+
+def test_what_was_printed_in_part_stays_claimed(postgres_guard: Guard) -> None:
+    (postgres_guard.folder / "list").write_text("".join(f"{n:09}\n" for n in range(300)))
+    small = postgres_guard.under("sh", "-c", 'ulimit -f 2; exec "$@" >won', "sh")  # in half or whole kilobytes
+    result = small.run("claim", "mail", *PERIOD, "--file", "list")
+    *whole, part = postgres_guard.lines("won")
+    assert 0 < len(part) < 9
+    assert result.only_line.endswith(
+        f"standard output: File too large: of 300 claimed {300 - len(whole)} were not printed "
+        f"(first '{len(whole):09}'): {299 - len(whole)} released again, 1 will read as unknown"
+    )
+    assert Counter(effects(postgres_guard).values()) == {"sending": len(whole) + 1, "released": 299 - len(whole)}
+
+
+def test_what_can_be_neither_printed_nor_released_is_told(postgres_guard: Guard, database: Database) -> None:
+    (postgres_guard.folder / "list").write_text("".join(f"{n:07}\n" for n in range(11_000)))
+    ours, theirs = os.pipe()
+    guard = postgres_guard.with_env(CRONGUARD_DB_WAIT="1s")
+    job = guard.start("claim", "mail", *PERIOD, "--file", "list", stdout=theirs)
+    os.close(theirs)
+    wait_until(lambda: unread(ours) == fcntl(ours, F_GETPIPE_SZ), 20, saying="the pipe is full")
+    with database.server.connect() as superuser:
+        superuser.execute(f"alter database {database.name} connection limit 0".encode())
+        superuser.execute(
+            f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{database.name}'".encode()
+        )
+        os.close(ours)
+        _, error = job.communicate(timeout=30)
+        superuser.execute(f"alter database {database.name} connection limit -1".encode())
+    assert "warning: mail 2026-11: the ledger at" in error
+    assert error.endswith(" that were claimed and not printed will read as unknown\n")
+    assert set(effects(guard).values()) == {"sending"}
+
+
+def test_what_a_reader_that_went_away_cannot_have_read_is_released(guard: Guard) -> None:
+    """It had taken 4096 bytes, and a pipe's whole room more was written for it."""
+    (guard.folder / "list").write_text("".join(f"{n:07}\n" for n in range(11_000)))
+    ours, theirs = os.pipe()
+    job = guard.start("claim", "mail", *PERIOD, "--file", "list", stdout=theirs)
+    os.close(theirs)
+    room = fcntl(ours, F_GETPIPE_SZ)
+    assert len(os.read(ours, 4096)) == 4096
+    wait_until(lambda: unread(ours) == room, 20, saying="the pipe is full")
+    os.close(ours)
+    assert (code_of(job), job.communicate()[1]) == (128 + signal.SIGPIPE, "")
+    found = sorted(effects(guard, "--state", "released"))
+    assert found[0] == f"{(4096 + room) // 8:07}"
+    assert (found[-1], len(found)) == ("0010999", 11_000 - int(found[0]))
+
+
 # --- inside a run -----------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +435,17 @@ def test_inside_a_run_the_period_is_its_own(guard: Guard) -> None:
     assert (result.code, result.err, guard.lines("won")) == (0, "", ["bob"])
     assert effects(guard, "--period", "2026-11-28") == {"ada": "sent", "bob": "sent"}
     assert effects(guard, "--period", "2026-11", kind="letter") == {"ada": "sent"}
+
+
+def test_skip_exit_of_the_run_is_not_that_of_what_it_does_once(guard: Guard) -> None:
+    (guard.folder / "config.toml").write_text("[defaults]\nskip_exit = 75\n")
+    told = guard.with_env(CRONGUARD_CONFIG=str(guard.folder / "config.toml"), CRONGUARD_SKIP_EXIT="75")
+    twice = (*["cronguard once mail ada -- sh -c 'echo >>sent'"] * 2, "echo to the end")
+    for asked in told, told.with_env(CRONGUARD_SKIP_EXIT=None):
+        result = asked.run(*KEY, "--rerun", "--force", *script(*twice))
+        assert (result.code, result.out, result.err) == (0, "to the end\n", "")
+    assert guard.lines("sent") == [""]
+    assert told.run(*KEY, *script(*twice)).code == 75
 
 
 @pytest.mark.parametrize("command", [("once", "mail", "ada", "--", "touch", "started"), ("claim", "mail")])
@@ -416,6 +510,71 @@ def test_python_job_speaks_for_its_run(guard: Guard) -> None:
         "customer 2": "sent", "customer 3": "released",
     }  # fmt: skip
     assert guard.show("nightly")["progress_note"] == "from K on"
+
+
+MISUSE = """
+from datetime import timedelta
+
+from cronguard import current_run
+from cronguard.errors import BadInput
+
+run = current_run()
+for act in (
+    lambda: run.claim("mail", "ada"),
+    lambda: run.confirm("mail", "ada"),
+    lambda: run.release("mail", "ada"),
+    lambda: run.claim("mail", ["ada"], at_once=0),
+    lambda: run.claim("mail", ["ada"], send_within=timedelta()),
+    run.effect("mail", "ada", send_within=timedelta(seconds=-1)).__enter__,
+):
+    try:
+        act()
+    except BadInput as error:
+        print(error)
+"""
+
+
+def test_python_job_that_asks_for_what_makes_no_sense_is_told_so(guard: Guard) -> None:
+    result = guard.run(*KEY, "--", sys.executable, "-c", MISUSE)
+    assert (result.code, result.err) == (0, "")
+    letters = "the subjects are one str, 'ada', and each letter would be one; give a list of them"
+    assert result.out.splitlines() == [
+        letters, letters, letters,
+        "at_once is 0, and nothing would ever be claimed; give it 1 or more",
+        "send_within is 0:00:00: all would be abandoned at once; give it some time",
+        "send_within is -1 day, 23:59:59: all would be abandoned at once; give it some time",
+    ]  # fmt: skip
+    assert effects(guard) == {}
+
+
+BROKEN_OFF = """
+from cronguard import current_run
+
+run = current_run()
+mine = list(run.claim("mail", map(str, range(3000))))
+
+def until(last):
+    yield from mine[:last]
+    raise EOFError
+
+for say, last in (run.confirm, 1500), (run.release, 2500):
+    try:
+        say("mail", until(last))
+    except EOFError:
+        pass
+try:
+    run.release("mail", mine)
+except Exception as error:
+    print(error)
+"""
+
+
+def test_words_of_a_python_job_are_written_by_the_batch(guard: Guard) -> None:
+    """What it has in mind for them may be long; those that have come are written when it breaks off."""
+    result = guard.run(*KEY, "--", sys.executable, "-c", BROKEN_OFF)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "1000 of 3000: was_sent, the first '0'\n"
+    assert Counter(effects(guard).values()) == {"sent": 1000, "released": 2000}
 
 
 OVERTAKEN = """
@@ -558,8 +717,18 @@ def test_what_makes_no_sense_is_refused(sqlite_guard: Guard, arguments: tuple[st
         (b"ada\nbob\r\n", (), "standard input, line 2: the line ends in a carriage return; convert the file, or"),
         (b"ada\n" + b"x" * 10_000_000, (), "standard input, line 2: the subject is longer than 1000 bytes"),
         (b"ada\n" + b"x" * 10_000_000 + b"\n", (), "standard input, line 2: the subject is longer than 1000 bytes"),
+        (
+            b"\xef\xbb\xbfada\nada\n",
+            (),
+            "standard input, line 1: the list begins with a byte order mark; take it off, or",
+        ),
         (b"ada\nb\xff\n", (), "standard input, line 2: the subject has bytes that are not UTF-8"),
-        (b"ada\nb\0c\n", (), "standard input, line 2: the subject has bytes that are not UTF-8"),
+        (
+            b"ada\nb\0c\n",
+            (),
+            "standard input, line 2: the line has a NUL in it; if that is what separates the subjects",
+        ),
+        (b"ada\0bob\0" * 1000, (), "standard input, line 1: the line has a NUL in it"),
         (b"ada\0\0", ("-0",), "standard input, subject 2: the subject is empty"),
     ],
 )
@@ -603,3 +772,21 @@ def test_grants_for_a_jobs_role_are_printed(postgres_guard: Guard, database: Dat
     grants = [line for line in printed.splitlines() if line.startswith("grant ")]
     assert len(grants) == 9
     assert all(line.endswith(' to "billing""; drop schema cronguard; --";') for line in grants)
+
+
+def test_grants_for_a_jobs_role_can_be_given_when_the_ledger_is_there(
+    postgres_guard: Guard, database: Database
+) -> None:
+    """That is all that is printed; and they may be given once more."""
+    role = f"billing_{os.getpid()}"
+    printed = postgres_guard.run("init", "--print-sql", "--app-role", role).out
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as superuser:
+        superuser.execute(f"create role {role}".encode())
+        try:
+            superuser.execute(printed.encode())
+            superuser.execute(printed.encode())
+            superuser.execute(f"set role {role}".encode())
+            superuser.execute("select cronguard.claim_effect('mail', 'ada', '2026-11')")
+        finally:
+            superuser.execute(f"reset role; drop owned by {role}; drop role {role}".encode())
+    assert effects(postgres_guard) == {"ada": "sending"}
