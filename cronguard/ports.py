@@ -252,8 +252,13 @@ class SupervisedStore(EffectStore, Protocol):
     def glance(self, key: str, periods: Sequence[str]) -> Sight:
         """What the ledger shows of these runs, and the open requests for them, by a plain read."""
 
-    def page_if_free(self, key: str, periods: Sequence[str]) -> AbstractContextManager[Page | None]:
-        """As `page`, of any number of periods; None where somebody else has it, who will settle it."""
+    def page_if_free(
+        self, key: str, periods: Sequence[str], wait_for: timedelta
+    ) -> AbstractContextManager[Page | None]:
+        """As `page`, of any number of periods; None where somebody else has it, who will settle it.
+
+        Raises RowHeld where one of its rows is not had within `wait_for`.
+        """
 
     def record_pass(self, done: Supervisor, kept_for: timedelta) -> None:
         """This host has passed over the ledger; hosts that have not for so long are forgotten."""

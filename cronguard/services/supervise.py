@@ -30,7 +30,7 @@ from cronguard.domain.supervision import (
     late_periods,
     unknown,
 )
-from cronguard.errors import CronguardError, Interrupted, LedgerRefused, LedgerUnavailable, SchemaMismatch
+from cronguard.errors import CronguardError, Interrupted, LedgerRefused, LedgerUnavailable, RowHeld, SchemaMismatch
 from cronguard.ports import Page, SupervisedStore
 from cronguard.services import effects
 from cronguard.services.doubts import ABANDONED_AFTER, Doubts
@@ -40,6 +40,9 @@ from cronguard.services.results import Spool, deliver
 AT_ONCE = 1000  # candidates of one pass; what is left is found by the next
 HOSTS_KEPT_FOR = timedelta(days=1)  # a container has another name each time
 UNANSWERED_IN_A_ROW = 2  # pages that fail so are the ledger's failure, not a row's
+# A row that an open transaction of its job has is waited for so long; of many in one pass the others hardly at all.
+ROW_WAITED_FOR, ROWS_WAITED_FOR = timedelta(seconds=1), 10
+AFTER_THAT = timedelta(milliseconds=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class _Settling:
         self._findings: list[Finding] = []
         self._doubts = Doubts()
         self._doubtful: list[tuple[str, str]] = []
-        self._unanswered = 0
+        self._unanswered = self._held = 0
         self.failure: CronguardError | None = None
 
     def all_of(self, survey: Survey) -> list[Finding]:
@@ -187,7 +190,8 @@ class _Settling:
         if self._watch.dry_run:
             self._findings += decide(self._store.glance(key, periods))[0]
             return
-        with self._store.page_if_free(key, periods) as page:
+        wait_for = ROW_WAITED_FOR if self._held < ROWS_WAITED_FOR else AFTER_THAT
+        with self._store.page_if_free(key, periods, wait_for) as page:
             findings = _decided(page, decide)
         self._tell(findings)
 
@@ -204,6 +208,9 @@ class _Settling:
             self._unanswered = 0
         except (Interrupted, LedgerRefused, SchemaMismatch):
             raise
+        except RowHeld as error:
+            self._held += 1
+            self._trouble(key, period, error)
         except LedgerUnavailable as error:
             self._unanswered += 1
             if self._unanswered >= UNANSWERED_IN_A_ROW:

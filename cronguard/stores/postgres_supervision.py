@@ -40,11 +40,11 @@ class SupervisedPostgres(PostgresEffects):
         return self._sight_of(answers)
 
     @contextmanager
-    def page_if_free(self, key: str, periods: Sequence[str]) -> Iterator[PostgresPage | None]:
+    def page_if_free(self, key: str, periods: Sequence[str], wait_for: timedelta) -> Iterator[PostgresPage | None]:
         """The leases are waited for, once the key is had: a beat that is on its way must be seen."""
         asked = {"key": key}
         with self._connection() as connection:
-            found = self._exchange(connection, *self._begin_page(), ("lock_job_if_free", asked))
+            found = self._exchange(connection, *self._begin_page(wait_for.total_seconds()), ("lock_job_if_free", asked))
             if not found["lock_job_if_free"]:
                 self._let_go(connection)
                 yield None

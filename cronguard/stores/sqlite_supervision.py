@@ -43,7 +43,7 @@ class SupervisedSqlite(SqliteEffects):
             return self._sight_of(connection, key, periods)
 
     @contextmanager
-    def page_if_free(self, key: str, periods: Sequence[str]) -> Iterator[SqlitePage | None]:
+    def page_if_free(self, key: str, periods: Sequence[str], wait_for: timedelta) -> Iterator[SqlitePage | None]:
         """There is one lock for all keys, had for milliseconds: it is waited for, and never refused."""
         with self._writing() as connection:
             page = SqlitePage(self._sight_of(connection, key, periods))
