@@ -18,7 +18,7 @@ from cronguard.domain.run import Change, Job, Lease, Record, Sight, Skip, SkipRe
 from cronguard.domain.step import Step
 
 if TYPE_CHECKING:  # a run asks for none of these
-    from cronguard.domain.effect import Effect, EffectState
+    from cronguard.domain.effect import Effect, EffectState, Listing
     from cronguard.domain.ground import Ledger
     from cronguard.domain.metrics import Metrics
     from cronguard.domain.overview import Glance
@@ -214,7 +214,7 @@ class EffectPage(Protocol):
     def find(self, kind: str, period: str, subjects: Sequence[str]) -> Sequence[Effect]:
         """Those that are there, locked."""
 
-    def overdue(self, kind: str | None, limit: int) -> Sequence[Effect]:
+    def overdue(self, limit: int) -> Sequence[Effect]:
         """Those whose send-by may have passed, locked; what others have locked is left to them."""
 
     def unreported(self, limit: int) -> Sequence[Effect]:
@@ -230,8 +230,8 @@ class EffectStore(Store, Protocol):
     def effects(self, inside: Inside | None = None) -> AbstractContextManager[EffectPage]:
         """Open a page; the run that asks is held as it is until the page closes."""
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
-        """Effects of one kind by a plain read, the latest periods first."""
+    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        """Effects of one kind by a plain read, the latest periods first; what was abandoned counts as unknown."""
 
     def has_kind(self, kind: str) -> bool:
         """Whether anything of this kind was ever claimed."""

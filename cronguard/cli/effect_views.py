@@ -82,9 +82,8 @@ def effects(options: dict[str, Any], asked: Asked) -> int:
     state = _read("--state", asked["state"], lambda text: EffectState(one_of(text, *EffectState)))
     limit = _read("-n", asked["limit"], positive)
     with opened_effects(settings, create=False) as it:
-        if it.knows(kind):
-            it.mark_abandoned(kind)
-        show_effects(it.of_kind(kind, period, state, limit), as_json=asked["json"])
+        found = it.listed(kind, period, state, limit)
+    show_effects(found.effects, as_json=asked["json"])
     return SUCCESS
 
 

@@ -466,6 +466,15 @@ def test_json_tells_everything(guard: Guard) -> None:
     assert found["idempotent"] is True and found["claimed_at"].endswith("Z") and len(found["effect_token"]) == 36
 
 
+def test_who_may_only_read_can_list_what_is_unknown(postgres_guard: Guard, database: Database) -> None:
+    assert postgres_guard.run(*ONCE, "--send-within", "1s", "--", "false").code == 1
+    with database.connect() as connection:
+        connection.execute("revoke insert, update, delete on all tables in schema cronguard from app")
+    wait_until(lambda: effects(postgres_guard, "--state", "unknown") == {"ada": "unknown"})
+    assert effects(postgres_guard, "--state", "sending") == {}
+    assert effects(postgres_guard) == {"ada": "unknown"}
+
+
 def test_at_a_terminal_a_person_is_told_why_nothing_happened(sqlite_guard: Guard) -> None:
     once = f"{sys.executable} -m cronguard {' '.join(ONCE)} --"
     with Terminal(sqlite_guard.folder, sqlite_guard.environment) as terminal:
