@@ -84,6 +84,9 @@ class Overview(Protocol):
     def counts(self, key: str, last: int) -> Counts | None:
         """The last so many runs of a key, counted."""
 
+    def unknown_effects(self) -> int:
+        """How many effects somebody should look at, of whichever key, or of none."""
+
 
 class PruningPage(Protocol):
     """One key, open and locked, and its oldest runs."""
@@ -230,8 +233,11 @@ class EffectStore(Store, Protocol):
     def effects(self, inside: Inside | None = None) -> AbstractContextManager[EffectPage]:
         """Open a page; the run that asks is held as it is until the page closes."""
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Listing:
-        """Effects of one kind by a plain read, the latest periods first; what was abandoned counts as unknown."""
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        """Effects by a plain read, the latest periods first; what was abandoned counts as unknown.
+
+        They are of one kind, but for those that are unknown, which may be of any.
+        """
 
     def has_kind(self, kind: str) -> bool:
         """Whether anything of this kind was ever claimed."""

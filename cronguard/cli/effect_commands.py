@@ -151,7 +151,10 @@ def release(
 
 def effects(
     context: typer.Context,
-    kind: Kind,
+    kind: Annotated[
+        Text,
+        typer.Argument(metavar="[KIND]", help="What is done; without it, all that is unknown.", show_default=False),
+    ] = None,
     period: Annotated[Text, typer.Option("--period", metavar="LABEL", help="Only of it.", show_default=False)] = None,
     state: Annotated[
         Text,

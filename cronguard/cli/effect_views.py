@@ -77,10 +77,13 @@ def release(options: dict[str, Any], asked: Asked) -> int:
 
 
 def effects(options: dict[str, Any], asked: Asked) -> int:
-    settings, kind = gather(options), _kind(asked)
+    settings, kind = gather(options), None if asked["kind"] is None else _kind(asked)
     period = _read("--period", asked["period"], lambda text: parse_effect_period(utf8(text)))
     state = _read("--state", asked["state"], lambda text: EffectState(one_of(text, *EffectState)))
     limit = _read("-n", asked["limit"], positive)
+    if kind is None and state not in (None, EffectState.UNKNOWN):
+        raise BadInput(f"--state {state}: name the KIND; without it only what is unknown is listed")
+    state = EffectState.UNKNOWN if kind is None else state
     with opened_effects(settings, create=False) as it:
         found = it.listed(kind, period, state, limit)
     show_effects(found.effects, as_json=asked["json"])

@@ -82,7 +82,7 @@ class Effects:
         """For a supervisor: those that are unknown and were never told of, each to one caller only, whoever asks."""
         return self._write(lambda page: reported(page, limit))
 
-    def listed(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Listing:
+    def listed(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
         """As they are seen now. A look, which takes no right to write."""
         found = self._ask(lambda: self._store.list_effects(kind, period, state, limit))
         return replace(found, effects=tuple(rules.as_seen(effect, found.now) for effect in found.effects))

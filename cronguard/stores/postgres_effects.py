@@ -78,7 +78,7 @@ class PostgresEffects(PostgresStore):
         else:
             self._let_go(connection)
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Listing:
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
         name = "unknown_effects" if state is EffectState.UNKNOWN else "list_effects"
         with self._connection() as connection:
             answers = self._exchange(connection, ("schema", None), ("clock", {"now": self._now()}))

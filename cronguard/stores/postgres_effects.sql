@@ -77,9 +77,17 @@ select *
   from (select * from cronguard.effect where state = 'unknown'
          union all
         select * from cronguard.effect where state = 'sending' and send_by < %(now)s) found
- where kind = %(kind)s and (%(period)s::text is null or period = %(period)s)
+ where (%(kind)s::text is null or kind = %(kind)s) and (%(period)s::text is null or period = %(period)s)
  order by kind desc, period desc, subject desc
  limit %(limit)s
+
+-- name: count_unknown
+select count(*) as count
+  from (select kind, period from cronguard.effect where state = 'unknown'
+         union all
+        select kind, period from cronguard.effect
+         where state = 'sending' and send_by < (select coalesce(%(now)s::timestamptz, clock_timestamp()))) found
+ where (%(kind)s::text is null or kind = %(kind)s) and (%(period)s::text is null or period = %(period)s)
 
 -- name: kind_there
 select kind from cronguard.effect where kind = %(kind)s limit 1

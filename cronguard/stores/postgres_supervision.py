@@ -59,12 +59,12 @@ class SupervisedPostgres(PostgresEffects):
             self._exchange(connection, ("forget_supervisors", asked), ("record_pass", asked))
 
     def metrics(self, keys: str | None, runs: int) -> Metrics:
-        asked = {"keys": _like(keys), "runs": runs, "now": self._now()}
+        asked = {"keys": _like(keys), "runs": runs, "kind": None, "period": None, "now": self._now()}
         with self._connection() as connection:
             answers = self._exchange(
                 connection, ("begin_look", None), ("schema", None), ("clock", asked), ("metrics_keys", asked),
                 ("metrics_last", asked), ("metrics_runs", asked), ("metrics_skips", asked), ("metrics_leases", asked),
-                ("read_supervisor", asked), ("commit", None),
+                ("read_supervisor", asked), ("count_unknown", asked), ("commit", None),
             )  # fmt: skip
         self._check_schema(answers)
         return metrics_of(answers)

@@ -67,7 +67,7 @@ class SqliteEffects(SqliteStore):
             yield SqliteEffectPage(lambda name, row: self._do(connection, name, row), self._clock(), is_live=is_live)
             connection.execute(self._sql["commit"])
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Listing:
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
         now = self._clock()
         if not self.exists():
             return Listing(now)

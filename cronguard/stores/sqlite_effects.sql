@@ -56,9 +56,16 @@ select *
   from (select * from effect where state = 'unknown'
          union all
         select * from effect where state = 'sending' and send_by < :now) found
- where kind = :kind and (:period is null or period = :period)
+ where (:kind is null or kind = :kind) and (:period is null or period = :period)
  order by kind desc, period desc, subject desc
  limit :limit
+
+-- name: count_unknown
+select count(*) as count
+  from (select kind, period from effect where state = 'unknown'
+         union all
+        select kind, period from effect where state = 'sending' and send_by < :now) found
+ where (:kind is null or kind = :kind) and (:period is null or period = :period)
 
 -- name: kind_there
 select kind from effect where kind = :kind limit 1

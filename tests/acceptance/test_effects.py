@@ -536,6 +536,7 @@ LONG = "x" * 1001
         (("resolve", "mail", "ada", *PERIOD, "--sent", "--reason", ""), "--reason: it is empty"),
         (("resolve", "mail", "ada", *PERIOD, "--sent", "--reason", "x"), "has no effect of kind mail"),
         (("effects", "mail", "--state", "gone"), "--state: 'gone' is not one of sending, sent, released, unknown"),
+        (("effects", "--state", "sent"), "--state sent: name the KIND; without it only what is unknown is listed"),
         (("effects", "mail", "-n", "0"), "-n: '0' is not a whole number"),
         (("init", "--app-role", "billing"), "--app-role goes with --print-sql"),
         (("init", "--print-sql", "--app-role", "billing"), "--app-role is for a ledger in Postgres"),
