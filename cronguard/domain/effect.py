@@ -106,6 +106,7 @@ class Listing:
 
     now: datetime
     effects: tuple[Effect, ...] = ()
+    total: int = 0  # how many there are
 
 
 class Said(StrEnum):

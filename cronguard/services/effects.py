@@ -18,7 +18,7 @@ from cronguard.services.patience import patiently
 
 _Told = TypeVar("_Told")
 
-AT_ONCE = 10_000  # abandoned effects that one transaction marks
+AT_ONCE = 10_000  # effects that one transaction marks as abandoned, and as told of
 
 
 @dataclass(slots=True)
@@ -73,10 +73,9 @@ class Effects:
         """They were certainly not done, and may be claimed again."""
         return self._say(kind, period, subjects, lambda effect, now: rules.release(effect, claim_id, inside, now))
 
-    def resolve(self, kind: str, period: str, subject: str, *, sent: bool, by: str, reason: str) -> Said:
+    def resolve(self, kind: str, period: str, subjects: Sequence[str], *, sent: bool, by: str, reason: str) -> Tally:
         """A person has looked."""
-        told = self._say(kind, period, [subject], lambda effect, now: rules.resolve(effect, sent, by, reason, now))
-        return next(iter(told.counts))
+        return self._say(kind, period, subjects, lambda effect, now: rules.resolve(effect, sent, by, reason, now))
 
     def report_abandoned(self, limit: int = AT_ONCE) -> Sequence[Effect]:
         """For a supervisor: those that are unknown and were never told of, each to one caller only, whoever asks."""

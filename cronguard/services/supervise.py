@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from cronguard.clock import boottime
+from cronguard.domain.effect import Effect
 from cronguard.domain.expectation import LOOKED_BACK
 from cronguard.domain.run import Change, Job, Sight
 from cronguard.domain.supervision import (
@@ -172,14 +173,24 @@ class _Settling:
 
     def _effects(self) -> None:
         """What nobody confirmed is of any key, or of none: who watches over some keys leaves it to the others."""
-        if self._watch.keys is not None or boottime() >= self._act_until:
+        if self._watch.keys is not None:
             return
         if self._watch.dry_run:
-            self._findings += map(unknown, self._store.abandoned_effects(AT_ONCE))
+            self._findings += unknown(self._store.abandoned_effects(effects.AT_ONCE))
             return
+        found: list[Finding] = []
+        try:
+            while batch := self._newly_unknown():
+                found = unknown(batch, found)
+        finally:
+            self._tell(found)
+
+    def _newly_unknown(self) -> Sequence[Effect]:
+        """Of any number of them so many as one transaction takes; none once it is too late to act."""
+        if boottime() >= self._act_until:
+            return []
         with self._store.effects() as page:
-            abandoned = effects.reported(page, AT_ONCE)
-        self._tell(list(map(unknown, abandoned)))
+            return effects.reported(page, effects.AT_ONCE)
 
     def _settle(
         self, key: str, periods: Sequence[str], decide: Callable[[Sight], tuple[list[Finding], Change]]

@@ -79,14 +79,17 @@ class PostgresEffects(PostgresStore):
             self._let_go(connection)
 
     def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
-        name = "unknown_effects" if state is EffectState.UNKNOWN else "list_effects"
+        is_unknown = state is EffectState.UNKNOWN
+        name, counting = ("unknown_effects", "count_unknown") if is_unknown else ("list_effects", "count_effects")
         with self._connection() as connection:
             answers = self._exchange(connection, ("schema", None), ("clock", {"now": self._now()}))
             self._check_schema(answers)
             now = answers["clock"][0]["now"]
             asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit, "now": now}
-            found = self._exchange(connection, (name, asked))[name]
-        return Listing(now, tuple(map(effect_of, found)))
+            found = tuple(map(effect_of, self._exchange(connection, (name, asked))[name]))
+            if len(found) < limit:
+                return Listing(now, found, len(found))
+            return Listing(now, found, self._exchange(connection, (counting, asked))[counting][0]["count"])
 
     def has_kind(self, kind: str) -> bool:
         with self._connection() as connection:

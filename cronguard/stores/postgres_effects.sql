@@ -71,6 +71,12 @@ select * from cronguard.effect
  order by kind desc, period desc, subject desc
  limit %(limit)s
 
+-- name: count_effects
+select count(*) as count from cronguard.effect
+ where kind = %(kind)s and (%(period)s::text is null or period = %(period)s)
+   and (%(state)s::text is null or state = %(state)s)
+   and (%(state)s::text is distinct from 'sending' or send_by >= %(now)s)
+
 -- name: unknown_effects
 -- Each by an index of its own: the few that somebody should look at, among millions.
 select *

@@ -72,10 +72,14 @@ class SqliteEffects(SqliteStore):
         if not self.exists():
             return Listing(now)
         asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit, "now": now}
-        name = "unknown_effects" if state is EffectState.UNKNOWN else "list_effects"
+        is_unknown = state is EffectState.UNKNOWN
+        name, counting = ("unknown_effects", "count_unknown") if is_unknown else ("list_effects", "count_effects")
         with self._connection() as connection:
             self._check_schema(connection)
-            return Listing(now, tuple(map(effect_of, self._all(connection, name, asked))))
+            found = tuple(map(effect_of, self._all(connection, name, asked)))
+            if len(found) < limit:
+                return Listing(now, found, len(found))
+            return Listing(now, found, self._all(connection, counting, asked)[0]["count"])
 
     def has_kind(self, kind: str) -> bool:
         if not self.exists():

@@ -50,6 +50,11 @@ select * from effect
  order by kind desc, period desc, subject desc
  limit :limit
 
+-- name: count_effects
+select count(*) as count from effect
+ where kind = :kind and (:period is null or period = :period) and (:state is null or state = :state)
+   and (:state is not 'sending' or send_by >= :now)
+
 -- name: unknown_effects
 -- Each by an index of its own: the few that somebody should look at.
 select *

@@ -173,10 +173,10 @@ def test_attempt_that_was_overtaken_can_confirm_what_it_did_and_release_nothing_
 def test_person_resolves_what_is_unknown(store: EffectStore, clock: Clock) -> None:
     won(store, "a", by=sender(within=MINUTE))
     say = {"sent": False, "by": "ada@alpha", "reason": "asked the provider"}
-    assert effects_on(store).resolve(KIND, PERIOD, "a", **say) is Said.BEING_SENT  # type: ignore[arg-type]
+    assert effects_on(store).resolve(KIND, PERIOD, ["a"], **say).counts == {Said.BEING_SENT: 1}  # type: ignore[arg-type]
     clock.forward(seconds=61)
-    assert effects_on(store).resolve(KIND, PERIOD, "a", **say) is Said.WRITTEN  # type: ignore[arg-type]
-    assert effects_on(store).resolve(KIND, PERIOD, "z", **say) is Said.NOT_CLAIMED  # type: ignore[arg-type]
+    assert effects_on(store).resolve(KIND, PERIOD, ["a"], **say).counts == {Said.WRITTEN: 1}  # type: ignore[arg-type]
+    assert effects_on(store).resolve(KIND, PERIOD, ["z"], **say).counts == {Said.NOT_CLAIMED: 1}  # type: ignore[arg-type]
     (effect,) = store.list_effects(KIND, None, EffectState.RELEASED, 10).effects
     assert (effect.resolved_by, effect.reason) == ("ada@alpha", "asked the provider")
     assert won(store, "a") == ["a"]
