@@ -105,14 +105,7 @@ def test_unknown_effect_that_was_told_of_to_nobody_is_still_to_be_seen(guard: Gu
         resolved = guard.run("resolve", kind, subject, "--period", "p", "--sent", "--reason", "seen")
         assert resolved.code == 0, resolved.err
     assert "unknown" not in guard.run("status").out
-    assert guard.run("effects", "--json").out.split() == [
-        "{",
-        '"schema":',
-        '"cronguard.effects/1",',
-        '"effects":',
-        "[]",
-        "}",
-    ]
+    assert json.loads(guard.run("effects", "--json").out)["effects"] == []
     assert report(guard, "--metrics", "figures") == []
     assert "cronguard_unknown_effects 0\n" in figures(guard)
 
