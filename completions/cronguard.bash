@@ -16,7 +16,7 @@ _cronguard_options()
         confirm) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         release) echo '--period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --durable --config= -h --help' ;;
         effects) echo '--period= --state= -n= --limit= --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
-        resolve) echo '--sent --released --reason= --period= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
+        resolve) echo '--sent --released --reason= --period= --file= -0 --null --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         init) echo '--print-sql --app-role= --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         history) echo '-n= --limit= --json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
         show) echo '--json --dsn= --dsn-file= --state-dir= --db-wait= --config= -h --help' ;;
@@ -78,7 +78,7 @@ _cronguard_value()
         'run --config' | 'backfill --config' | 'beat --config' | 'extend --config' | 'step --config' | 'settle --config' | 'once --config' | 'claim --config' | 'confirm --config' | 'release --config' | 'effects --config' | 'resolve --config' | 'init --config' | 'history --config' | 'show --config' | 'status --config' | 'watch --config' | 'keys --config' | 'stats --config' | 'reset --config' | 'cancel --config' | 'stop --config' | 'pause --config' | 'resume --config' | 'prune --config' | 'supervise --config' | 'doctor --config' | 'drill --config') _cronguard_files -f ;;
         'backfill --from') _cronguard_reply -W $'current\nprevious' ;;
         'backfill --to') _cronguard_reply -W $'current\nprevious' ;;
-        'claim --file' | 'confirm --file' | 'release --file') _cronguard_files -f ;;
+        'claim --file' | 'confirm --file' | 'release --file' | 'resolve --file') _cronguard_files -f ;;
         'effects --state') _cronguard_reply -W $'sending\nsent\nreleased\nunknown' ;;
         'supervise --metrics') _cronguard_files -f ;;
     esac

@@ -48,6 +48,10 @@ class LedgerUnavailable(CronguardError):
     exit_code = LEDGER_UNREACHABLE
 
 
+class RowHeld(LedgerUnavailable):
+    """The ledger is there, but somebody has had the one row for too long; other rows may well be had."""
+
+
 class LedgerRefused(CronguardError):
     """The ledger answered no, and asking again would not help (password, rights, missing database)."""
 

@@ -18,7 +18,7 @@ from cronguard.domain.run import Change, Job, Lease, Record, Sight, Skip, SkipRe
 from cronguard.domain.step import Step
 
 if TYPE_CHECKING:  # a run asks for none of these
-    from cronguard.domain.effect import Effect, EffectState
+    from cronguard.domain.effect import Effect, EffectState, Listing
     from cronguard.domain.ground import Ledger
     from cronguard.domain.metrics import Metrics
     from cronguard.domain.overview import Glance
@@ -83,6 +83,9 @@ class Overview(Protocol):
 
     def counts(self, key: str, last: int) -> Counts | None:
         """The last so many runs of a key, counted."""
+
+    def unknown_effects(self) -> int:
+        """How many effects somebody should look at, of whichever key, or of none."""
 
 
 class PruningPage(Protocol):
@@ -214,7 +217,7 @@ class EffectPage(Protocol):
     def find(self, kind: str, period: str, subjects: Sequence[str]) -> Sequence[Effect]:
         """Those that are there, locked."""
 
-    def overdue(self, kind: str | None, limit: int) -> Sequence[Effect]:
+    def overdue(self, limit: int) -> Sequence[Effect]:
         """Those whose send-by may have passed, locked; what others have locked is left to them."""
 
     def unreported(self, limit: int) -> Sequence[Effect]:
@@ -230,8 +233,11 @@ class EffectStore(Store, Protocol):
     def effects(self, inside: Inside | None = None) -> AbstractContextManager[EffectPage]:
         """Open a page; the run that asks is held as it is until the page closes."""
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
-        """Effects of one kind by a plain read, the latest periods first."""
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        """Effects by a plain read, the latest periods first; what was abandoned counts as unknown.
+
+        They are of one kind, but for those that are unknown, which may be of any.
+        """
 
     def has_kind(self, kind: str) -> bool:
         """Whether anything of this kind was ever claimed."""
@@ -252,8 +258,13 @@ class SupervisedStore(EffectStore, Protocol):
     def glance(self, key: str, periods: Sequence[str]) -> Sight:
         """What the ledger shows of these runs, and the open requests for them, by a plain read."""
 
-    def page_if_free(self, key: str, periods: Sequence[str]) -> AbstractContextManager[Page | None]:
-        """As `page`, of any number of periods; None where somebody else has it, who will settle it."""
+    def page_if_free(
+        self, key: str, periods: Sequence[str], wait_for: timedelta
+    ) -> AbstractContextManager[Page | None]:
+        """As `page`, of any number of periods; None where somebody else has it, who will settle it.
+
+        Raises RowHeld where one of its rows is not had within `wait_for`.
+        """
 
     def record_pass(self, done: Supervisor, kept_for: timedelta) -> None:
         """This host has passed over the ledger; hosts that have not for so long are forgotten."""

@@ -151,7 +151,10 @@ def release(
 
 def effects(
     context: typer.Context,
-    kind: Kind,
+    kind: Annotated[
+        Text,
+        typer.Argument(metavar="[KIND]", help="What is done; without it, all that is unknown.", show_default=False),
+    ] = None,
     period: Annotated[Text, typer.Option("--period", metavar="LABEL", help="Only of it.", show_default=False)] = None,
     state: Annotated[
         Text,
@@ -174,7 +177,9 @@ def effects(
 def resolve(
     context: typer.Context,
     kind: Kind,
-    subject: Subject,
+    subject: Annotated[
+        Text, typer.Argument(metavar="[SUBJECT]", help="Whom or what it is done to.", show_default=False)
+    ] = None,
     sent: Annotated[bool, typer.Option("--sent", help="It was done.", show_default=False)] = False,
     released: Annotated[
         bool, typer.Option("--released", help="It was not done, and may be tried again.", show_default=False)
@@ -183,13 +188,18 @@ def resolve(
         Text, typer.Option("--reason", metavar="TEXT", help="How you know, for whoever asks.", show_default=False)
     ] = None,
     period: Period = None,
+    file: Annotated[
+        Text,
+        typer.Option("--file", metavar="FILE", help="Many subjects, or - for standard input.", show_default=False),
+    ] = None,
+    null: Null = False,
     dsn: Dsn = None,
     dsn_file: DsnFile = None,
     state_dir: StateDir = None,
     db_wait: DbWait = None,
     config: Config = None,
 ) -> int:
-    """Say of an unknown effect whether it was done."""
+    """Say of unknown effects whether they were done."""
     from cronguard.cli import effect_views as views  # noqa: PLC0415
 
     return views.resolve(_options(context), context.params)

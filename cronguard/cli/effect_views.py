@@ -78,31 +78,41 @@ def release(options: dict[str, Any], asked: Asked) -> int:
 
 
 def effects(options: dict[str, Any], asked: Asked) -> int:
-    settings, kind = gather(options), _kind(asked)
+    settings, kind = gather(options), None if asked["kind"] is None else _kind(asked)
     period = _read("--period", asked["period"], lambda text: parse_effect_period(utf8(text)))
     state = _read("--state", asked["state"], lambda text: EffectState(one_of(text, *EffectState)))
     limit = _read("-n", asked["limit"], positive)
+    if kind is None and state not in (None, EffectState.UNKNOWN):
+        raise BadInput(f"--state {state}: name the KIND; without it only what is unknown is listed")
+    state = EffectState.UNKNOWN if kind is None else state
     with opened_effects(settings, create=False) as it:
-        if it.knows(kind):
-            it.mark_abandoned(kind)
-        show_effects(it.of_kind(kind, period, state, limit), as_json=asked["json"])
+        if kind is not None and not it.knows(kind):
+            raise _unheard_of(settings, kind)
+        found = it.listed(kind, period, state, limit)
+    show_effects(found, as_json=asked["json"])
+    if len(found.effects) < found.total and not asked["json"]:
+        warn(f"{len(found.effects)} of {found.total} are shown; to see all: -n {found.total}")
     return SUCCESS
 
 
 def resolve(options: dict[str, Any], asked: Asked) -> int:
-    settings, kind, subject = gather(options), _kind(asked), parse_subject(utf8(asked["subject"]))
-    if asked["sent"] is asked["released"]:
-        raise BadInput("say which it was: --sent or --released")
-    if asked["reason"] is None:
-        raise BadInput("--reason is missing: say how you know, for whoever asks")
-    reason = _read("--reason", asked["reason"], parse_note)
+    settings, kind = gather(options), _kind(asked)
+    if (asked["subject"] is None) is (asked["file"] is None):
+        raise BadInput("name one SUBJECT, or a list of them by --file")
+    subject = None if asked["subject"] is None else parse_subject(utf8(asked["subject"]))
+    verdict = _verdict(settings, asked)
     with opened_effects(settings, create=False) as it:
         if not it.knows(kind):
-            raise BadInput(f"the ledger at {address_of(settings).name} has no effect of kind {kind}")
-        period = _period(settings, asked, inside_if_any(settings, "resolve"))
-        by = person(settings.environment)
-        said = it.resolve(kind, period, subject, sent=asked["sent"], by=by, reason=reason)
-    return _tell_resolved(f"{kind} {subject} {period}", said)
+            raise _unheard_of(settings, kind)
+        if subject is not None:
+            period = _period(settings, asked, inside_if_any(settings, "resolve"))
+            (said,) = it.resolve(kind, period, [subject], **verdict).counts
+            return _tell_resolved(f"{kind} {subject} {period}", said)
+
+    def say(it: Effects, kind: str, period: str, subjects: Sequence[str], _: object) -> Tally:
+        return it.resolve(kind, period, subjects, **verdict)
+
+    return _say(options, asked, "resolve", say, _NOT_RESOLVED)
 
 
 # ----------------------------------------------------------------------- from what was typed
@@ -145,6 +155,20 @@ def _period(settings: Settings, asked: Asked, inside: Inside | None) -> str:
     return str(named or (inside and inside.period))
 
 
+def _verdict(settings: Settings, asked: Asked) -> dict[str, Any]:
+    """What a person says, who that is, and how they know."""
+    if asked["sent"] is asked["released"]:
+        raise BadInput("say which it was: --sent or --released")
+    if asked["reason"] is None:
+        raise BadInput("--reason is missing: say how you know, for whoever asks")
+    reason = _read("--reason", asked["reason"], parse_note)
+    return {"sent": asked["sent"], "by": person(settings.environment), "reason": reason}
+
+
+def _unheard_of(settings: Settings, kind: str) -> BadInput:
+    return BadInput(f"the ledger at {address_of(settings).name} has no effect of kind {kind}")
+
+
 def _read(option: str, text: str | None, parse: Any) -> Any:
     with naming(option):
         return None if text is None else parse(text)
@@ -168,7 +192,9 @@ def _by_the_batch(settings: Settings, asked: Asked, take: Any, *, create: bool) 
     return True
 
 
-def _say(options: dict[str, Any], asked: Asked, command: str, say: Any) -> int:
+def _say(
+    options: dict[str, Any], asked: Asked, command: str, say: Any, not_said: Mapping[Said, str] | None = None
+) -> int:
     settings, kind = gather(options), _kind(asked)
     inside = inside_if_any(settings, command)
     period, told = _period(settings, asked, inside), Tally()
@@ -178,7 +204,7 @@ def _say(options: dict[str, Any], asked: Asked, command: str, say: Any) -> int:
         return True
 
     _by_the_batch(settings, asked, take, create=False)
-    return _tell_of(f"{kind} {period}", told)
+    return _tell_of(f"{kind} {period}", told, not_said or _NOT_SAID)
 
 
 def _separator(asked: Asked) -> bytes:
@@ -220,15 +246,25 @@ def _lost(inside: Inside, ledger: str) -> int:
 
 _NOT_SAID = {
     Said.NOT_CLAIMED: "never claimed",
-    Said.NOT_YOURS: "claimed by another run, which alone can release it",
+    Said.NOT_YOURS: "claimed by another run, which alone can release it, or a person by cronguard resolve",
     Said.WAS_SENT: "sent already",
+}
+_NOT_RESOLVED = {
+    Said.NOT_CLAIMED: "never claimed",
+    Said.WAS_SENT: "sent, and what was done cannot be undone",
+    Said.BEING_SENT: "being sent, and may yet be confirmed",
+}
+_NOT_RESOLVED_ONE = {
+    Said.NOT_CLAIMED: "it was never claimed; see: cronguard effects",
+    Said.WAS_SENT: "it was sent; what was done cannot be undone",
+    Said.BEING_SENT: "it is being sent, and may yet be confirmed; once its time is over it reads as unknown",
 }
 
 
-def _tell_of(what: str, told: Tally) -> int:
+def _tell_of(what: str, told: Tally, not_said: Mapping[Said, str]) -> int:
     """Only of what could not be written."""
-    wrong = [said for said in _NOT_SAID if told.counts[said]]
-    parts = [f"{told.counts[said]} {_NOT_SAID[said]} (first {told.first[said]!a})" for said in wrong]
+    wrong = [said for said in not_said if told.counts[said]]
+    parts = [f"{told.counts[said]} {not_said[said]} (first {told.first[said]!a})" for said in wrong]
     if not parts:
         return SUCCESS
     complain(f"{what}: of {told.counts.total()}, {'; '.join(parts)}")
@@ -236,12 +272,7 @@ def _tell_of(what: str, told: Tally) -> int:
 
 
 def _tell_resolved(what: str, said: Said) -> int:
-    why = {
-        Said.NOT_CLAIMED: "it was never claimed; see: cronguard effects",
-        Said.WAS_SENT: "it was sent; what was done cannot be undone",
-        Said.BEING_SENT: "it is being sent, and may yet be confirmed; once its time is over it reads as unknown",
-    }.get(said)
-    if why:
-        raise BadInput(f"{what}: {why}")
+    if said in _NOT_RESOLVED_ONE:
+        raise BadInput(f"{what}: {_NOT_RESOLVED_ONE[said]}")
     remark(f"{what}: {'it was so already' if said is Said.ALREADY_SO else 'resolved'}")
     return SUCCESS

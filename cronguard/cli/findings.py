@@ -49,7 +49,8 @@ def _document(finding: Finding) -> dict[str, Any]:
         "claim_by": format_instant(request.claim_by) if request else None,
         "step": finding.step.name if finding.step else None,
         "kind": finding.effect.kind if finding.effect else None,
-        "subject": finding.effect.subject if finding.effect else None,
+        "count": finding.count if finding.effect else None,
+        "subjects": list(finding.subjects) if finding.effect else None,
         "needs_a_person": finding.found.needs_a_person,
         "what": what_of(finding),
         "next": next_of(finding),
@@ -62,7 +63,7 @@ def _document(finding: Finding) -> dict[str, Any]:
 def what_of(finding: Finding) -> str:
     """One clause, without the key and the period, which stand before it."""
     if finding.effect:
-        return _unknown(finding.effect)
+        return _unknown(finding.effect) if finding.count == 1 else _unknown_together(finding.effect.kind, finding)
     if finding.run is None:
         return f"{finding.detail} leases are over at once" if finding.found is Found.MASS_EXPIRY else finding.detail
     return _of_run(finding, finding.run) + (f"; it was at step {finding.step.name}" if finding.step else "")
@@ -71,6 +72,11 @@ def what_of(finding: Finding) -> str:
 def _unknown(effect: Effect) -> str:
     who = f"{effect.kind} {_on_one_line(effect.subject)}"
     return f"{who}: claimed {_when(effect.claimed_at)}, and nobody said by {_when(effect.send_by)} whether it was done"
+
+
+def _unknown_together(kind: str, finding: Finding) -> str:
+    some = ", ".join(map(_on_one_line, finding.subjects)) + (", …" if finding.count > len(finding.subjects) else "")
+    return f"{kind}: nobody said in time of {finding.count} whether they were done: {some}"
 
 
 def _on_one_line(text: str) -> str:
@@ -127,6 +133,8 @@ def _when(instant: Any) -> str:
 
 def next_of(finding: Finding) -> str:
     key, period = quote(finding.key), quote(finding.period)
+    if finding.effect and finding.count > 1:
+        return f"cronguard effects {quote(finding.effect.kind)} --period {period} --state unknown"
     if finding.effect:
         which = f"{quote(finding.effect.kind)} {_on_one_line(quote(finding.effect.subject))} --period {period}"
         return f"cronguard resolve {which} --sent (or --released) --reason TEXT"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -56,6 +57,8 @@ class Asked:
 def supervise(options: dict[str, Any]) -> int:
     settings = gather({name: options[name] for name in LEDGER_KNOBS})
     asked = _read(options, settings)
+    if sys.stdout is None:
+        raise BadInput("standard output is closed, and each finding is told once: send it somewhere, or to /dev/null")
     try:
         with interrupting(), opened_for_supervision(settings, create=not asked.watch.dry_run) as it:
             return _Passing(asked, it, settings.environment).as_asked()

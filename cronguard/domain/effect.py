@@ -100,6 +100,15 @@ class Effect:
         return overdue or self.state is EffectState.UNKNOWN
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The first of the effects that were asked for, at this instant of the ledger's clock."""
+
+    now: datetime
+    effects: tuple[Effect, ...] = ()
+    total: int = 0  # how many there are
+
+
 class Said(StrEnum):
     """What became of a word about an effect."""
 
@@ -146,6 +155,11 @@ def abandon(effect: Effect, now: datetime) -> Effect | None:
     if effect.state is not EffectState.SENDING or not effect.is_abandoned(now):
         return None
     return replace(effect, state=EFFECT_TRANSITIONS[effect.state, EffectEvent.ABANDON], finished_at=now)
+
+
+def as_seen(effect: Effect, now: datetime) -> Effect:
+    """One that was abandoned reads as unknown, whether or not anybody has written that down yet."""
+    return replace(effect, state=EffectState.UNKNOWN) if effect.is_abandoned(now) else effect
 
 
 def confirm(effect: Effect, note: str | None, now: datetime) -> tuple[Said, Effect]:

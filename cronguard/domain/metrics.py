@@ -31,3 +31,4 @@ class Metrics:
     now: datetime
     keys: tuple[KeyMetrics, ...] = ()
     supervisor: Supervisor | None = None
+    unknown_effects: int = 0  # of all kinds together: there may be any number of these

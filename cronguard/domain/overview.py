@@ -80,6 +80,14 @@ class Status:
     p95: timedelta | None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How keys stand, problems first; and how many effects are unknown."""
+
+    lines: list[Status]
+    unknown_effects: int | None = None  # None: some keys were asked for only
+
+
 def status_of(glance: Glance) -> Status:
     """How the key stands."""
     run, due_at = _shown(glance), due(glance)

@@ -7,7 +7,7 @@ number of them may pass at once, and each finding is handled and told once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STOP_REASON = "its complete-by has passed"
 MASS_IS_MORE_THAN = 3  # leases over at once
+SUBJECTS_NAMED = 3  # of the effects of one finding
 
 
 class Found(StrEnum):
@@ -53,7 +54,8 @@ _CAUSE = {State.FAILED: Cause.FAILED, State.TIMED_OUT: Cause.TIMED_OUT}
 class Finding:
     """One thing to tell; with the run as it is now, and the request that was made or not answered.
 
-    Or with the effect, which is of a key only where it was claimed inside of a run.
+    Or with effects, of one kind: the first of them, how many they are, and whom some of them are about. They are of a
+    key only where they were claimed inside of its runs.
     """
 
     found: Found
@@ -64,6 +66,8 @@ class Finding:
     detail: str = ""
     step: Step | None = None  # where the run stood
     effect: Effect | None = None
+    count: int = 1
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +252,21 @@ def _never_run(job: Job, expectation: Expectation, tick: datetime, now: datetime
 # --------------------------------------------------------------------------- effects
 
 
-def unknown(effect: Effect) -> Finding:
-    """It is never done again by itself: a person looks, and says."""
-    return Finding(Found.UNKNOWN_EFFECT, effect.key or "", effect.period, effect=effect)
+def unknown(effects: Iterable[Effect], before: Iterable[Finding] = ()) -> list[Finding]:
+    """One finding of all that a job has left, with those found before. They are never done again by themselves: a
+    person looks, and says.
+    """
+    found = {(each.effect.kind, each.period, each.key): each for each in before if each.effect}
+    for effect in effects:
+        key, subject = effect.key or "", (effect.subject,)
+        alike = found.get((effect.kind, effect.period, key))
+        if alike is None:
+            new = Finding(Found.UNKNOWN_EFFECT, key, effect.period, effect=effect, subjects=subject)
+        else:
+            subjects = alike.subjects + subject if alike.count < SUBJECTS_NAMED else alike.subjects
+            new = replace(alike, count=alike.count + 1, subjects=subjects)
+        found[effect.kind, effect.period, key] = new
+    return list(found.values())
 
 
 # --------------------------------------------------------------------------- the brake

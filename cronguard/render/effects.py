@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from cronguard.domain.effect import Effect
+from cronguard.domain.effect import Effect, Listing
 from cronguard.domain.text import format_instant
 from cronguard.domain.transcript import visible
 from cronguard.render.printing import NOTHING, print_json, print_table
@@ -15,11 +14,12 @@ COLUMNS = ("KIND", "PERIOD", "SUBJECT", "STATE", "CLAIMED", "SEND BY", "KEY", "N
 INSTANTS = ("claimed_at", "send_by", "finished_at", "reported_at")
 
 
-def show_effects(effects: Sequence[Effect], *, as_json: bool) -> None:
+def show_effects(listing: Listing, *, as_json: bool) -> None:
     if as_json:
-        print_json({"schema": "cronguard.effects/1", "effects": [_document(effect) for effect in effects]})
+        effects = [_document(effect) for effect in listing.effects]
+        print_json({"schema": "cronguard.effects/1", "effects": effects, "total": listing.total})
     else:
-        print_table(COLUMNS, [_row(effect) for effect in effects])
+        print_table(COLUMNS, [_row(effect) for effect in listing.effects])
 
 
 def _row(effect: Effect) -> list[str]:

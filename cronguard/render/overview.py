@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from cronguard.domain.overview import KeyState, Status
+from cronguard.domain.overview import KeyState, Standing, Status
 from cronguard.domain.run import Job
 from cronguard.domain.said import because
 from cronguard.domain.text import format_instant
@@ -27,21 +27,30 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 # --------------------------------------------------------------------------- status, for people
 
 
-def status_on_terminal(lines: Sequence[Status], width: int) -> str:
+def status_on_terminal(standing: Standing, width: int) -> str:
     """A table that fits; then who paused what, and what to type next."""
+    lines, unknown = standing.lines, unknown_note(standing)
     if not lines:
-        return "the ledger has no keys yet\n"
+        return f"the ledger has no keys yet\n{unknown}"
     rows = [[escaped(cell) for cell in _aged_row(line)] for line in lines]
     columns, rows, left_out = _fitted(STATUS_COLUMNS, rows, width)
     styles = [PROBLEM_STYLE if line.state.is_problem else "" for line in lines]
     notes = [*_paused_notes(lines), *_left_out_note(left_out, width), *_next(lines[0])]
-    below = "\n" + "".join(f"{escaped(note)}\n" for note in notes) if notes else ""
+    told = unknown + "".join(f"{escaped(note)}\n" for note in notes)
+    below = f"\n{told}" if told else ""
     return drawn(columns, rows, width, styles) + below
 
 
 def status_in_columns(lines: Sequence[Status]) -> list[list[str]]:
     """Header and rows, with instants: the same line is the same text until something happens."""
     return [[escaped(cell) for cell in row] for row in (STATUS_COLUMNS, *map(_row, lines))]
+
+
+def unknown_note(standing: Standing) -> str:
+    """A line where there is anything unknown."""
+    count = standing.unknown_effects
+    what = "1 effect is" if count == 1 else f"{count} effects are"
+    return f"{what} unknown, and for a person to resolve; see: cronguard effects\n" if count else ""
 
 
 def _aged_row(line: Status) -> list[str]:
@@ -147,8 +156,12 @@ def _next(worst: Status) -> list[str]:
 # --------------------------------------------------------------------------- status, for programs
 
 
-def status_document(lines: Sequence[Status]) -> dict[str, Any]:
-    return {"schema": "cronguard.status/1", "keys": [_status_of(line) for line in lines]}
+def status_document(standing: Standing) -> dict[str, Any]:
+    return {
+        "schema": "cronguard.status/1",
+        "keys": [_status_of(line) for line in standing.lines],
+        "unknown_effects": standing.unknown_effects,
+    }
 
 
 def _status_of(line: Status) -> dict[str, Any]:

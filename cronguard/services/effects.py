@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from cronguard.clock import boottime
 from cronguard.domain import effect as rules
-from cronguard.domain.effect import Effect, EffectState, Said, Sender
+from cronguard.domain.effect import Effect, EffectState, Listing, Said, Sender
 from cronguard.domain.progress import Inside
 from cronguard.errors import LedgerUnavailable
 from cronguard.ports import EffectPage, EffectStore
@@ -18,7 +18,7 @@ from cronguard.services.patience import patiently
 
 _Told = TypeVar("_Told")
 
-AT_ONCE = 10_000  # abandoned effects that one transaction marks
+AT_ONCE = 10_000  # effects that one transaction marks as abandoned, and as told of
 
 
 @dataclass(slots=True)
@@ -73,24 +73,18 @@ class Effects:
         """They were certainly not done, and may be claimed again."""
         return self._say(kind, period, subjects, lambda effect, now: rules.release(effect, claim_id, inside, now))
 
-    def resolve(self, kind: str, period: str, subject: str, *, sent: bool, by: str, reason: str) -> Said:
+    def resolve(self, kind: str, period: str, subjects: Sequence[str], *, sent: bool, by: str, reason: str) -> Tally:
         """A person has looked."""
-        told = self._say(kind, period, [subject], lambda effect, now: rules.resolve(effect, sent, by, reason, now))
-        return next(iter(told.counts))
-
-    def mark_abandoned(self, kind: str | None = None) -> int:
-        """Effects, of one kind or of all, whose send-by has passed become unknown; how many did."""
-        marked = found = self._write(lambda page: len(_abandoned(page, kind)))
-        while found == AT_ONCE:
-            marked += (found := self._write(lambda page: len(_abandoned(page, kind))))
-        return marked
+        return self._say(kind, period, subjects, lambda effect, now: rules.resolve(effect, sent, by, reason, now))
 
     def report_abandoned(self, limit: int = AT_ONCE) -> Sequence[Effect]:
         """For a supervisor: those that are unknown and were never told of, each to one caller only, whoever asks."""
         return self._write(lambda page: reported(page, limit))
 
-    def of_kind(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
-        return self._ask(lambda: self._store.list_effects(kind, period, state, limit))
+    def listed(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        """As they are seen now. A look, which takes no right to write."""
+        found = self._ask(lambda: self._store.list_effects(kind, period, state, limit))
+        return replace(found, effects=tuple(rules.as_seen(effect, found.now) for effect in found.effects))
 
     def knows(self, kind: str) -> bool:
         return self._ask(lambda: self._store.has_kind(kind))
@@ -134,16 +128,14 @@ def _claimed(page: EffectPage, sender: Sender, subjects: Sequence[str]) -> dict[
     return {subject: won[subject] for subject in subjects if subject in won}
 
 
-def _abandoned(page: EffectPage, kind: str | None) -> Sequence[Effect]:
-    overdue = (rules.abandon(effect, page.now) for effect in page.overdue(kind, AT_ONCE))
-    found = [effect for effect in overdue if effect]
-    page.change(found)
-    return found
+def _mark_abandoned(page: EffectPage) -> None:
+    overdue = (rules.abandon(effect, page.now) for effect in page.overdue(AT_ONCE))
+    page.change([effect for effect in overdue if effect])
 
 
 def reported(page: EffectPage, limit: int) -> Sequence[Effect]:
     """What was abandoned becomes unknown; what is unknown and was never told of, for whoever tells of it now."""
-    _abandoned(page, None)
+    _mark_abandoned(page)
     found = [replace(effect, reported_at=page.now) for effect in page.unreported(limit)]
     page.change(found)
     return found

@@ -30,6 +30,9 @@ def metrics_of(ledger: Metrics | None) -> str:
 def _metrics(ledger: Metrics) -> Iterator[Metric]:
     done = ledger.supervisor.finished_at if ledger.supervisor else None
     yield Metric("last_pass_timestamp_seconds", "When a pass last finished, on whichever host.", _samples([({}, done)]))
+    yield Metric(
+        "unknown_effects", "Effects of which nobody knows whether they were done.", [({}, ledger.unknown_effects)]
+    )
     yield from _moments(ledger.keys)
     yield from _last_runs(ledger.keys)
     yield from _counts(ledger.keys)

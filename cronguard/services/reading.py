@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cronguard.domain.overview import Status, named, problems_first, status_of
+from cronguard.domain.overview import Standing, Status, named, problems_first, status_of
 from cronguard.domain.run import Job, Record
 from cronguard.domain.stats import Stats, stats_of
 from cronguard.services.ledger import Ledger
@@ -41,6 +41,12 @@ def statuses_of(ledger: Ledger, spool: Spool, patterns: Sequence[str]) -> list[S
     """A line for each key that these keys and globs name, problems first."""
     keys = [job.key for job in named(keys_of(ledger, spool), patterns)]
     return problems_first(map(status_of, ledger.asked(lambda store: store.glances(keys))))
+
+
+def standing_of(ledger: Ledger, spool: Spool, patterns: Sequence[str]) -> Standing:
+    """The same, and what is unknown: told of once, it would else be seen by nobody any more."""
+    lines = statuses_of(ledger, spool, patterns)
+    return Standing(lines, None if patterns else ledger.asked(lambda store: store.unknown_effects()))
 
 
 def figures_of(ledger: Ledger, spool: Spool, patterns: Sequence[str]) -> list[Stats]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.lifecycle import Ending
-from cronguard.errors import CronguardError, LedgerUnavailable, SchemaMismatch
+from cronguard.errors import CronguardError, LedgerUnavailable, RowHeld, SchemaMismatch
 from cronguard.services.ledger import Ledger
 
 
@@ -43,6 +43,8 @@ def deliver(spool: Spool, ledger: Ledger, undelivered: Callable[[str, Exception]
     for name, held, ending in spool.waiting():
         try:
             ledger.finish_late(held, ending)
+        except RowHeld as error:
+            undelivered(name, error)
         except (LedgerUnavailable, SchemaMismatch):
             raise
         except CronguardError as error:

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from cronguard.clock import boottime
+from cronguard.domain.effect import Effect
 from cronguard.domain.expectation import LOOKED_BACK
 from cronguard.domain.run import Change, Job, Sight
 from cronguard.domain.supervision import (
@@ -30,7 +31,7 @@ from cronguard.domain.supervision import (
     late_periods,
     unknown,
 )
-from cronguard.errors import CronguardError, Interrupted, LedgerRefused, LedgerUnavailable, SchemaMismatch
+from cronguard.errors import CronguardError, Interrupted, LedgerRefused, LedgerUnavailable, RowHeld, SchemaMismatch
 from cronguard.ports import Page, SupervisedStore
 from cronguard.services import effects
 from cronguard.services.doubts import ABANDONED_AFTER, Doubts
@@ -40,6 +41,9 @@ from cronguard.services.results import Spool, deliver
 AT_ONCE = 1000  # candidates of one pass; what is left is found by the next
 HOSTS_KEPT_FOR = timedelta(days=1)  # a container has another name each time
 UNANSWERED_IN_A_ROW = 2  # pages that fail so are the ledger's failure, not a row's
+# A row that an open transaction of its job has is waited for so long; of many in one pass the others hardly at all.
+ROW_WAITED_FOR, ROWS_WAITED_FOR = timedelta(seconds=1), 10
+AFTER_THAT = timedelta(milliseconds=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class _Settling:
         self._findings: list[Finding] = []
         self._doubts = Doubts()
         self._doubtful: list[tuple[str, str]] = []
-        self._unanswered = 0
+        self._unanswered = self._held = 0
         self.failure: CronguardError | None = None
 
     def all_of(self, survey: Survey) -> list[Finding]:
@@ -169,14 +173,24 @@ class _Settling:
 
     def _effects(self) -> None:
         """What nobody confirmed is of any key, or of none: who watches over some keys leaves it to the others."""
-        if self._watch.keys is not None or boottime() >= self._act_until:
+        if self._watch.keys is not None:
             return
         if self._watch.dry_run:
-            self._findings += map(unknown, self._store.abandoned_effects(AT_ONCE))
+            self._findings += unknown(self._store.abandoned_effects(effects.AT_ONCE))
             return
+        found: list[Finding] = []
+        try:
+            while batch := self._newly_unknown():
+                found = unknown(batch, found)
+        finally:
+            self._tell(found)
+
+    def _newly_unknown(self) -> Sequence[Effect]:
+        """Of any number of them so many as one transaction takes; none once it is too late to act."""
+        if boottime() >= self._act_until:
+            return []
         with self._store.effects() as page:
-            abandoned = effects.reported(page, AT_ONCE)
-        self._tell(list(map(unknown, abandoned)))
+            return effects.reported(page, effects.AT_ONCE)
 
     def _settle(
         self, key: str, periods: Sequence[str], decide: Callable[[Sight], tuple[list[Finding], Change]]
@@ -187,7 +201,8 @@ class _Settling:
         if self._watch.dry_run:
             self._findings += decide(self._store.glance(key, periods))[0]
             return
-        with self._store.page_if_free(key, periods) as page:
+        wait_for = ROW_WAITED_FOR if self._held < ROWS_WAITED_FOR else AFTER_THAT
+        with self._store.page_if_free(key, periods, wait_for) as page:
             findings = _decided(page, decide)
         self._tell(findings)
 
@@ -204,6 +219,9 @@ class _Settling:
             self._unanswered = 0
         except (Interrupted, LedgerRefused, SchemaMismatch):
             raise
+        except RowHeld as error:
+            self._held += 1
+            self._trouble(key, period, error)
         except LedgerUnavailable as error:
             self._unanswered += 1
             if self._unanswered >= UNANSWERED_IN_A_ROW:

@@ -188,12 +188,12 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
             self.stands_alone = answers["settle_durably"][0]["alone"]
         return answers
 
-    def _begin_page(self) -> list[tuple[str, Row | None]]:
-        return [("begin_page", None), self._settled("settle_page")]
+    def _begin_page(self, lock_for: float = LOCK_FOR) -> list[tuple[str, Row | None]]:
+        return [("begin_page", None), self._settled("settle_page", lock_for)]
 
-    def _settled(self, name: str) -> tuple[str, Row]:
+    def _settled(self, name: str, lock_for: float = LOCK_FOR) -> tuple[str, Row]:
         """A lock that others have is given up before we give up its server, which would go on waiting for it."""
-        lock_for = min(LOCK_FOR, 0.8 * self._answer_within)
+        lock_for = min(lock_for, 0.8 * self._answer_within)
         return "settle_durably" if self._durable else name, {"lock_for": f"{lock_for * 1000:.0f}ms"}
 
     def _commit(self, connection: psycopg.Connection[Row], writes: Iterable[tuple[str, Row]] = ()) -> None:

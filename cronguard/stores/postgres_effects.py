@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from cronguard.domain.effect import Effect, EffectState
+from cronguard.domain.effect import Effect, EffectState, Listing
 from cronguard.domain.progress import Inside
 from cronguard.stores.effect_rows import effect_columns, effect_of, effect_row, inside_row
 from cronguard.stores.postgres import PostgresStore
@@ -34,8 +34,8 @@ class PostgresEffectPage:
     def find(self, kind: str, period: str, subjects: Sequence[str]) -> Sequence[Effect]:
         return self._all("find_effects", {"kind": kind, "period": period, "subjects": list(subjects)})
 
-    def overdue(self, kind: str | None, limit: int) -> Sequence[Effect]:
-        return self._all("overdue_effects", {"kind": kind, "limit": limit, "now": self.now})
+    def overdue(self, limit: int) -> Sequence[Effect]:
+        return self._all("overdue_effects", {"limit": limit, "now": self.now})
 
     def unreported(self, limit: int) -> Sequence[Effect]:
         return self._all("unreported_effects", {"limit": limit})
@@ -78,13 +78,18 @@ class PostgresEffects(PostgresStore):
         else:
             self._let_go(connection)
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
-        asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit}
-        name = "unknown_effects" if state is EffectState.UNKNOWN else "list_effects"
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        is_unknown = state is EffectState.UNKNOWN
+        name, counting = ("unknown_effects", "count_unknown") if is_unknown else ("list_effects", "count_effects")
         with self._connection() as connection:
-            answers = self._exchange(connection, ("schema", None), (name, asked))
-        self._check_schema(answers)
-        return [effect_of(row) for row in answers[name]]
+            answers = self._exchange(connection, ("schema", None), ("clock", {"now": self._now()}))
+            self._check_schema(answers)
+            now = answers["clock"][0]["now"]
+            asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit, "now": now}
+            found = tuple(map(effect_of, self._exchange(connection, (name, asked))[name]))
+            if len(found) < limit:
+                return Listing(now, found, len(found))
+            return Listing(now, found, self._exchange(connection, (counting, asked))[counting][0]["count"])
 
     def has_kind(self, kind: str) -> bool:
         with self._connection() as connection:

@@ -34,7 +34,7 @@ select * from cronguard.effect
 
 -- name: overdue_effects
 select * from cronguard.effect
- where state = 'sending' and send_by < %(now)s and (%(kind)s::text is null or kind = %(kind)s)
+ where state = 'sending' and send_by < %(now)s
  order by send_by limit %(limit)s
    for update skip locked
 
@@ -67,15 +67,33 @@ update cronguard.effect e
 select * from cronguard.effect
  where kind = %(kind)s and (%(period)s::text is null or period = %(period)s)
    and (%(state)s::text is null or state = %(state)s)
+   and (%(state)s::text is distinct from 'sending' or send_by >= %(now)s)
  order by kind desc, period desc, subject desc
  limit %(limit)s
 
+-- name: count_effects
+select count(*) as count from cronguard.effect
+ where kind = %(kind)s and (%(period)s::text is null or period = %(period)s)
+   and (%(state)s::text is null or state = %(state)s)
+   and (%(state)s::text is distinct from 'sending' or send_by >= %(now)s)
+
 -- name: unknown_effects
--- By an index of its own: the few that somebody should look at, among millions.
-select * from cronguard.effect
- where kind = %(kind)s and (%(period)s::text is null or period = %(period)s) and state = 'unknown'
+-- Each by an index of its own: the few that somebody should look at, among millions.
+select *
+  from (select * from cronguard.effect where state = 'unknown'
+         union all
+        select * from cronguard.effect where state = 'sending' and send_by < %(now)s) found
+ where (%(kind)s::text is null or kind = %(kind)s) and (%(period)s::text is null or period = %(period)s)
  order by kind desc, period desc, subject desc
  limit %(limit)s
+
+-- name: count_unknown
+select count(*) as count
+  from (select kind, period from cronguard.effect where state = 'unknown'
+         union all
+        select kind, period from cronguard.effect
+         where state = 'sending' and send_by < (select coalesce(%(now)s::timestamptz, clock_timestamp()))) found
+ where (%(kind)s::text is null or kind = %(kind)s) and (%(period)s::text is null or period = %(period)s)
 
 -- name: kind_there
 select kind from cronguard.effect where kind = %(kind)s limit 1

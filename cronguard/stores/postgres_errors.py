@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg  # noqa: TID253  behind the door of stores.open_store
 
-from cronguard.errors import CronguardError, LedgerRefused, LedgerUnavailable, SchemaMismatch
+from cronguard.errors import CronguardError, LedgerRefused, LedgerUnavailable, RowHeld, SchemaMismatch
 from cronguard.stores.postgres_connection import NoAnswer
 
 # Asking again helps: full (53300), shutting down or starting (57P0x), cut (08xxx), a conflict of transactions
@@ -17,10 +17,12 @@ from cronguard.stores.postgres_connection import NoAnswer
 # statement_timeout or an operator's cancel (57014).
 _RETRY = re.compile(r"53300|57P0\d|08\w{3}|40001|40P01|25006|0A000|55P03|57014")
 _STANDBY = "it is a standby (read only)"
+_ROW_HELD = "55P03"
 _IN_OUR_WORDS = {
     "25006": _STANDBY,
     "0A000": _STANDBY,
-    "55P03": "somebody else has the same row for too long (a commit that no synchronous standby confirms?)",
+    _ROW_HELD: "somebody else has the same row for too long: a transaction of the job itself that called assert_token "
+    "and is still open (see pg_stat_activity), or a commit that no synchronous standby confirms",
 }
 _NOT_REPLICATED = "01000"  # the warning with which a wait for a synchronous standby ends that was cancelled
 _UNCONFIRMED = "did not confirm a commit in time (does its synchronous standby answer?)"
@@ -104,7 +106,8 @@ def _translate(error: psycopg.Error, where: str) -> CronguardError:
         )
     if _RETRY.fullmatch(state):
         why = _IN_OUR_WORDS.get(state) or _first_line(error)
-        return LedgerUnavailable(f"the ledger at {where} did not answer: {why}")
+        kind = RowHeld if state == _ROW_HELD else LedgerUnavailable
+        return kind(f"the ledger at {where} did not answer: {why}")
     return CronguardError(f"the ledger at {where} failed ({state}): {_first_line(error)}")
 
 

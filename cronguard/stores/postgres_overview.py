@@ -71,6 +71,13 @@ class PostgresOverview:
         self._check_schema(answers)
         return overview_rows.counts_of(answers, answers["clock"][0]["now"])
 
+    def unknown_effects(self: Asking) -> int:
+        asked = {"kind": None, "period": None, "now": self._now()}
+        with self._connection() as connection:
+            answers = self._exchange(connection, ("schema", None), ("count_unknown", asked))
+        self._check_schema(answers)
+        return int(answers["count_unknown"][0]["count"])
+
 
 def _of_each(
     connection: psycopg.Connection[Row], sql: dict[str, str], keys: list[Row], where: str

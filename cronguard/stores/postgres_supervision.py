@@ -40,11 +40,11 @@ class SupervisedPostgres(PostgresEffects):
         return self._sight_of(answers)
 
     @contextmanager
-    def page_if_free(self, key: str, periods: Sequence[str]) -> Iterator[PostgresPage | None]:
+    def page_if_free(self, key: str, periods: Sequence[str], wait_for: timedelta) -> Iterator[PostgresPage | None]:
         """The leases are waited for, once the key is had: a beat that is on its way must be seen."""
         asked = {"key": key}
         with self._connection() as connection:
-            found = self._exchange(connection, *self._begin_page(), ("lock_job_if_free", asked))
+            found = self._exchange(connection, *self._begin_page(wait_for.total_seconds()), ("lock_job_if_free", asked))
             if not found["lock_job_if_free"]:
                 self._let_go(connection)
                 yield None
@@ -59,12 +59,12 @@ class SupervisedPostgres(PostgresEffects):
             self._exchange(connection, ("forget_supervisors", asked), ("record_pass", asked))
 
     def metrics(self, keys: str | None, runs: int) -> Metrics:
-        asked = {"keys": _like(keys), "runs": runs, "now": self._now()}
+        asked = {"keys": _like(keys), "runs": runs, "kind": None, "period": None, "now": self._now()}
         with self._connection() as connection:
             answers = self._exchange(
                 connection, ("begin_look", None), ("schema", None), ("clock", asked), ("metrics_keys", asked),
                 ("metrics_last", asked), ("metrics_runs", asked), ("metrics_skips", asked), ("metrics_leases", asked),
-                ("read_supervisor", asked), ("commit", None),
+                ("read_supervisor", asked), ("count_unknown", asked), ("commit", None),
             )  # fmt: skip
         self._check_schema(answers)
         return metrics_of(answers)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from uuid import uuid4
 
-from cronguard.domain.effect import Effect, EffectState
+from cronguard.domain.effect import Effect, EffectState, Listing
 from cronguard.domain.progress import Inside
 from cronguard.stores.effect_rows import effect_of, effect_row, inside_row
 from cronguard.stores.sqlite import Row, SqliteStore, open_as
@@ -35,8 +35,8 @@ class SqliteEffectPage:
     def find(self, kind: str, period: str, subjects: Sequence[str]) -> Sequence[Effect]:
         return self._each("find_effects", {"kind": kind, "period": period}, subjects)
 
-    def overdue(self, kind: str | None, limit: int) -> Sequence[Effect]:
-        return self._all("overdue_effects", {"kind": kind, "limit": limit, "now": self.now})
+    def overdue(self, limit: int) -> Sequence[Effect]:
+        return self._all("overdue_effects", {"limit": limit, "now": self.now})
 
     def unreported(self, limit: int) -> Sequence[Effect]:
         return self._all("unreported_effects", {"limit": limit})
@@ -67,14 +67,19 @@ class SqliteEffects(SqliteStore):
             yield SqliteEffectPage(lambda name, row: self._do(connection, name, row), self._clock(), is_live=is_live)
             connection.execute(self._sql["commit"])
 
-    def list_effects(self, kind: str, period: str | None, state: EffectState | None, limit: int) -> Sequence[Effect]:
+    def list_effects(self, kind: str | None, period: str | None, state: EffectState | None, limit: int) -> Listing:
+        now = self._clock()
         if not self.exists():
-            return []
-        asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit}
-        name = "unknown_effects" if state is EffectState.UNKNOWN else "list_effects"
+            return Listing(now)
+        asked = {"kind": kind, "period": period, "state": state and str(state), "limit": limit, "now": now}
+        is_unknown = state is EffectState.UNKNOWN
+        name, counting = ("unknown_effects", "count_unknown") if is_unknown else ("list_effects", "count_effects")
         with self._connection() as connection:
             self._check_schema(connection)
-            return [effect_of(row) for row in self._all(connection, name, asked)]
+            found = tuple(map(effect_of, self._all(connection, name, asked)))
+            if len(found) < limit:
+                return Listing(now, found, len(found))
+            return Listing(now, found, self._all(connection, counting, asked)[0]["count"])
 
     def has_kind(self, kind: str) -> bool:
         if not self.exists():

@@ -23,7 +23,7 @@ select * from effect where kind = :kind and period = :period and subject = :subj
 
 -- name: overdue_effects
 select * from effect
- where state = 'sending' and send_by < :now and (:kind is null or kind = :kind)
+ where state = 'sending' and send_by < :now
  order by send_by limit :limit
 
 -- name: unreported_effects
@@ -46,15 +46,31 @@ update effect
 -- name: list_effects
 select * from effect
  where kind = :kind and (:period is null or period = :period) and (:state is null or state = :state)
+   and (:state is not 'sending' or send_by >= :now)
  order by kind desc, period desc, subject desc
  limit :limit
 
+-- name: count_effects
+select count(*) as count from effect
+ where kind = :kind and (:period is null or period = :period) and (:state is null or state = :state)
+   and (:state is not 'sending' or send_by >= :now)
+
 -- name: unknown_effects
--- By an index of its own: the few that somebody should look at.
-select * from effect
- where kind = :kind and (:period is null or period = :period) and state = 'unknown'
+-- Each by an index of its own: the few that somebody should look at.
+select *
+  from (select * from effect where state = 'unknown'
+         union all
+        select * from effect where state = 'sending' and send_by < :now) found
+ where (:kind is null or kind = :kind) and (:period is null or period = :period)
  order by kind desc, period desc, subject desc
  limit :limit
+
+-- name: count_unknown
+select count(*) as count
+  from (select kind, period from effect where state = 'unknown'
+         union all
+        select kind, period from effect where state = 'sending' and send_by < :now) found
+ where (:kind is null or kind = :kind) and (:period is null or period = :period)
 
 -- name: kind_there
 select kind from effect where kind = :kind limit 1

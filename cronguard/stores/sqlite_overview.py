@@ -81,6 +81,14 @@ class SqliteOverview:
             found = {name: self._all(connection, name, {"key": key, "limit": last}) for name in names}
             return overview_rows.counts_of(found, self._clock())
 
+    def unknown_effects(self: Asking) -> int:
+        if not self.exists():
+            return 0
+        with self._connection() as connection:
+            self._check_schema(connection)
+            asked = {"kind": None, "period": None, "now": self._clock()}
+            return int(self._all(connection, "count_unknown", asked)[0]["count"])
+
     def count_aged(self: Asking, key: str, keep: Keep) -> int:
         if not self.exists():
             return 0

@@ -43,7 +43,7 @@ class SupervisedSqlite(SqliteEffects):
             return self._sight_of(connection, key, periods)
 
     @contextmanager
-    def page_if_free(self, key: str, periods: Sequence[str]) -> Iterator[SqlitePage | None]:
+    def page_if_free(self, key: str, periods: Sequence[str], wait_for: timedelta) -> Iterator[SqlitePage | None]:
         """There is one lock for all keys, had for milliseconds: it is waited for, and never refused."""
         with self._writing() as connection:
             page = SqlitePage(self._sight_of(connection, key, periods))
@@ -61,7 +61,7 @@ class SupervisedSqlite(SqliteEffects):
         now = self._clock()
         if not self.exists():
             return Metrics(now)
-        asked = {"keys": _glob(keys), "runs": runs, "now": now}
+        asked = {"keys": _glob(keys), "runs": runs, "kind": None, "period": None, "now": now}
         with self._connection() as connection:
             connection.execute(self._sql["begin"])
             self._check_schema(connection)
@@ -72,6 +72,7 @@ class SupervisedSqlite(SqliteEffects):
                 "metrics_runs": self._all(connection, "metrics_runs", asked),
                 "metrics_skips": self._all(connection, "metrics_skips", asked),
                 "metrics_leases": self._all(connection, "metrics_leases", asked),
+                "count_unknown": self._all(connection, "count_unknown", asked),
                 "read_supervisor": self._all(connection, "read_supervisor", asked),
             })  # fmt: skip
 

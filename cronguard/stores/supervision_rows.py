@@ -48,7 +48,7 @@ def metrics_of(answers: Answers) -> Metrics:
         found = keys[row["key"]]
         found.in_progress += 1
         found.overdue += bool(row["complete_by"] and row["complete_by"] < now)
-    return Metrics(now, tuple(keys.values()), _supervisor_of(answers))
+    return Metrics(now, tuple(keys.values()), _supervisor_of(answers), answers["count_unknown"][0]["count"])
 
 
 def _key_metrics(row: Row, now: Any) -> KeyMetrics:

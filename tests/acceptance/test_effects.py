@@ -33,6 +33,8 @@ ONCE = ("once", "mail", "ada", *PERIOD)
 def effects(guard: Guard, *options: str, kind: str = "mail") -> dict[str, str]:
     """The state of each subject, as the program tells it."""
     result = guard.run("effects", kind, "-n", "10000", "--json", *options)
+    if f"no effect of kind {kind}" in result.err:
+        return {}
     assert result.code == 0, result.err
     return {found["subject"]: found["state"] for found in json.loads(result.out)["effects"]}
 
@@ -637,6 +639,41 @@ def test_json_tells_everything(guard: Guard) -> None:
     assert found["idempotent"] is True and found["claimed_at"].endswith("Z") and len(found["effect_token"]) == 36
 
 
+def test_many_that_are_unknown_are_told_together_counted_and_resolved_at_once(guard: Guard) -> None:
+    subjects = [f"customer {number:04}" for number in range(2500)]
+    claimed = feed(guard, "".join(f"{who}\n" for who in subjects), "claim", "mail", *PERIOD, "--send-within", "1s")
+    assert claimed.out.splitlines() == subjects
+    shown = wait_until(lambda: (seen := guard.run("effects", "mail")).out.count("unknown") == 20 and seen)
+    assert shown.only_line == "cronguard: warning: 20 of 2500 are shown; to see all: -n 2500"
+    document = json.loads(guard.run("effects", "--json").out)
+    assert (len(document["effects"]), document["total"]) == (20, 2500)
+    (finding,) = json.loads(guard.run("supervise", "--json").out)["findings"]
+    assert (finding["found"], finding["kind"], finding["count"]) == ("unknown_effect", "mail", 2500)
+    assert finding["subjects"] == subjects[:3]
+    assert finding["what"].endswith("of 2500 whether they were done: customer 0000, customer 0001, customer 0002, …")
+    assert finding["next"] == "cronguard effects mail --period 2026-11 --state unknown"
+    assert json.loads(guard.run("supervise", "--json").out)["findings"] == []
+    resolve = ("resolve", "mail", "--file", "-", *PERIOD, "--reason", "the provider's list")
+    assert quiet(feed(guard, "\0".join(subjects[:2400]), *resolve, "-0", "--released"))
+    some = feed(guard, "\n".join([*subjects[2390:], "nobody"]), *resolve, "--sent", code=125)
+    assert some.only_line == "cronguard: mail 2026-11: of 111, 1 never claimed (first 'nobody')"
+    again = feed(guard, "\n".join(subjects[2389:]), *resolve, "--released", code=125)
+    assert "of 111, 110 sent, and what was done cannot be undone (first 'customer 2390')" in again.only_line
+    assert Counter(effects(guard).values()) == {"released": 2390, "sent": 110}
+    assert feed(guard, subjects[0], "claim", "mail", *PERIOD).out == f"{subjects[0]}\n"
+    being = feed(guard, subjects[0], *resolve, "--sent", code=125)
+    assert "1 being sent, and may yet be confirmed" in being.only_line
+
+
+def test_who_may_only_read_can_list_what_is_unknown(postgres_guard: Guard, database: Database) -> None:
+    assert postgres_guard.run(*ONCE, "--send-within", "1s", "--", "false").code == 1
+    with database.connect() as connection:
+        connection.execute("revoke insert, update, delete on all tables in schema cronguard from app")
+    wait_until(lambda: effects(postgres_guard, "--state", "unknown") == {"ada": "unknown"})
+    assert effects(postgres_guard, "--state", "sending") == {}
+    assert effects(postgres_guard) == {"ada": "unknown"}
+
+
 def test_at_a_terminal_a_person_is_told_why_nothing_happened(sqlite_guard: Guard) -> None:
     once = f"{sys.executable} -m cronguard {' '.join(ONCE)} --"
     with Terminal(sqlite_guard.folder, sqlite_guard.environment) as terminal:
@@ -697,7 +734,12 @@ LONG = "x" * 1001
         (("resolve", "mail", "ada", *PERIOD, "--sent"), "--reason is missing"),
         (("resolve", "mail", "ada", *PERIOD, "--sent", "--reason", ""), "--reason: it is empty"),
         (("resolve", "mail", "ada", *PERIOD, "--sent", "--reason", "x"), "has no effect of kind mail"),
+        (("resolve", "mail", *PERIOD, "--sent", "--reason", "x"), "name one SUBJECT, or a list of them by --file"),
+        (("resolve", "mail", "ada", "--file", "-", *PERIOD, "--sent", "--reason", "x"), "name one SUBJECT, or a list"),
+        (("resolve", "mail", "--file", "-", *PERIOD, "--sent", "--reason", "x"), "has no effect of kind mail"),
+        (("effects", "mail"), "has no effect of kind mail"),
         (("effects", "mail", "--state", "gone"), "--state: 'gone' is not one of sending, sent, released, unknown"),
+        (("effects", "--state", "sent"), "--state sent: name the KIND; without it only what is unknown is listed"),
         (("effects", "mail", "-n", "0"), "-n: '0' is not a whole number"),
         (("init", "--app-role", "billing"), "--app-role goes with --print-sql"),
         (("init", "--print-sql", "--app-role", "billing"), "--app-role is for a ledger in Postgres"),
@@ -748,7 +790,10 @@ def test_words_about_what_was_never_claimed_are_refused_and_the_others_are_writt
     assert released.only_line == "cronguard: mail 2026-11: of 1, 1 sent already (first 'ada')"
     assert guard.run(*KEY, *script("cronguard once mail dora --period 2026-11 -- false || true")).code == 0
     released = feed(guard, "dora\n", "release", "mail", *PERIOD, code=125)
-    assert "1 claimed by another run, which alone can release it (first 'dora')" in released.only_line
+    assert (
+        "1 claimed by another run, which alone can release it, or a person by cronguard resolve (first 'dora')"
+        in released.only_line
+    )
     assert effects(guard) == {"ada": "sent", "dora": "sending"}
 
 

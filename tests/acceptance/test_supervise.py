@@ -18,7 +18,7 @@ from cronguard.process.hook import Hook
 from cronguard.stores import open_store
 from cronguard.stores.spool import FileSpool
 from tests.acceptance.looking import address_of, announced
-from tests.acceptance.test_terminals import on_terminal
+from tests.acceptance.test_terminals import on_terminal, silenced
 from tests.conftest import Database
 from tests.rig.firings import SUCCEEDED, claim, granted
 from tests.rig.guard import Guard, code_of, wait_dead
@@ -81,6 +81,37 @@ def test_unknown_effect_is_told_with_how_to_resolve_it(guard: Guard) -> None:
     assert why.startswith("mail ada b: claimed ") and why.endswith("whether it was done")
     assert command == f"cronguard resolve mail 'ada b' --period {PERIOD} --sent (or --released) --reason TEXT"
     assert report(guard) == []
+
+
+def test_unknown_effect_that_was_told_of_to_nobody_is_still_to_be_seen(guard: Guard) -> None:
+    """Its one report went to a full disk: who asks how things stand, and every graph, learns of it all the same."""
+    for kind, subject in (("mail", "ada"), ("payment", "4711")):
+        assert guard.run("once", kind, subject, "--period", "p", "--send-within", "1s", "--", "false").code == 1
+    note = "2 effects are unknown, and for a person to resolve; see: cronguard effects\n"
+    wait_until(lambda: note in guard.run("status").out, saying="their send-by is over")
+    assert silenced(guard, ">/dev/full").run("supervise").code == 125
+    assert report(guard, "--metrics", "figures") == []
+    assert "cronguard_unknown_effects 2\n" in figures(guard)
+    assert guard.run("status").out.endswith(note)
+    assert on_terminal(guard, "status").out.replace("\r\n", "\n").endswith(note)
+    assert json.loads(guard.run("status", "--json").out)["unknown_effects"] == 2
+    listed = json.loads(guard.run("effects", "--json").out)["effects"]
+    assert [(one["kind"], one["subject"]) for one in listed] == [("payment", "4711"), ("mail", "ada")]
+    for kind, subject in (("mail", "ada"), ("payment", "4711")):
+        resolved = guard.run("resolve", kind, subject, "--period", "p", "--sent", "--reason", "seen")
+        assert resolved.code == 0, resolved.err
+    assert "unknown" not in guard.run("status").out
+    assert json.loads(guard.run("effects", "--json").out)["effects"] == []
+    assert report(guard, "--metrics", "figures") == []
+    assert "cronguard_unknown_effects 0\n" in figures(guard)
+
+
+def test_pass_whose_findings_nobody_would_hear_is_not_made(guard: Guard) -> None:
+    died(guard)
+    result = silenced(guard, ">&-").run("supervise")
+    assert (result.code, result.out) == (125, "")
+    assert "standard output is closed" in result.only_line
+    assert [line[0] for line in report(guard)] == ["recovery"]
 
 
 def test_nothing_to_say_is_said_to_a_person_only(guard: Guard) -> None:

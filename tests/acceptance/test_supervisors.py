@@ -170,3 +170,22 @@ def test_row_whose_lock_is_not_had_in_time_does_not_keep_back_the_others(
     ]  # fmt: skip
     second = json.loads(postgres_guard.run("supervise", "--json").out)
     assert [(one["found"], one["key"]) for one in second["findings"]] == [("recovery", "b")]
+
+
+def test_open_transactions_of_jobs_keep_back_their_own_runs_only(database: Database, postgres_guard: Guard) -> None:
+    """As those of a frozen host that has several: the runs after them are recovered, and effects are told of."""
+    for key in ("x", "y", "z"):
+        died(postgres_guard, key)
+    assert postgres_guard.run("once", "mail", "ada", "--period", "p", "--send-within", "1s", "--", "false").code == 1
+    wait_until(lambda: "unknown" in postgres_guard.run("effects", "mail").out, saying="its send-by is over")
+    with psycopg.connect(database.dsn) as job:
+        job.execute("select cronguard.assert_token(key, token) from cronguard.run where key in ('x', 'y')")
+        first = postgres_guard.run("supervise", "--json")
+    assert (first.code, first.err) == (0, "")
+    findings = json.loads(first.out)["findings"]
+    assert [(one["found"], one["key"]) for one in findings] == [
+        ("trouble", "x"), ("trouble", "y"), ("unknown_effect", None), ("recovery", "z"),
+    ]  # fmt: skip
+    assert "a transaction of the job itself that called assert_token and is still open" in findings[0]["what"]
+    second = json.loads(postgres_guard.run("supervise", "--json").out)
+    assert [(one["found"], one["key"]) for one in second["findings"]] == [("recovery", key) for key in "xy"]

@@ -226,7 +226,7 @@ def test_effect_in_the_jobs_own_transaction(store: EffectStore, job: Job) -> Non
     assert ask(job, "release_effect", KIND, "bob", PERIOD, *run) == [True]
     job.commit()
     assert states(store) == {"ada": "sent", "bob": "released"}
-    (sent,) = store.list_effects(KIND, None, EffectState.SENT, 10)
+    (sent,) = store.list_effects(KIND, None, EffectState.SENT, 10).effects
     assert (sent.key, sent.token, sent.note) == (*run, "no. 12")
     assert [str(token) for token in ask(job, "effect_token", KIND, "ada", PERIOD)] == [sent.effect_token]
 
@@ -253,7 +253,7 @@ def test_the_schema_claims_again_what_the_domain_does(
     store: EffectStore, job: Job, state: EffectState, theirs: bool, ours: bool, overdue: bool
 ) -> None:
     won(store, "ada", by=sender(within=TINY if overdue else timedelta(hours=1), idempotent=theirs))
-    (there,) = store.list_effects(KIND, None, None, 1)
+    (there,) = store.list_effects(KIND, None, None, 1).effects
     with store.effects() as page:
         finished_at = None if state is EffectState.SENDING else page.now
         there = replace(there, state=state, finished_at=finished_at)
@@ -263,7 +263,7 @@ def test_the_schema_claims_again_what_the_domain_does(
     job.commit()
     assert answer == [again is not None]
     if again:
-        (after,) = store.list_effects(KIND, None, None, 1)
+        (after,) = store.list_effects(KIND, None, None, 1).effects
         assert (after.state, after.effect_token, after.idempotent, after.finished_at) == (
             again.state, again.effect_token, ours, None,
         )  # fmt: skip
@@ -272,7 +272,7 @@ def test_the_schema_claims_again_what_the_domain_does(
 def test_effects_that_sql_claimed_are_abandoned_like_others(store: EffectStore, job: Job) -> None:
     ask(job, "claim_effect", KIND, "ada", PERIOD, None, None, TINY)
     job.commit()
-    assert effects_on(store).mark_abandoned() == 1
+    assert len(effects_on(store).report_abandoned()) == 1
     assert ask(job, "claim_effect", KIND, "ada", PERIOD) == [False]
     assert ask(job, "confirm_effect", KIND, "ada", PERIOD) == [True]
 

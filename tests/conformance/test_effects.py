@@ -10,6 +10,9 @@ import pytest
 
 from cronguard.domain.effect import Effect, EffectState, Said, first_claim
 from cronguard.ports import EffectStore
+from cronguard.stores.dsn import Address
+from cronguard.stores.statements import statements
+from tests.conformance.test_supervision import plan
 from tests.conftest import Clock
 from tests.rig.firings import claim as claim_run
 from tests.rig.firings import finish, granted
@@ -39,7 +42,7 @@ def test_another_kind_or_period_is_another_effect(store: EffectStore) -> None:
 
 def test_what_is_written_is_read_back_unchanged(store: EffectStore, clock: Clock) -> None:
     won(store, "a", by=sender(granted(claim_run(store)), idempotent=True))
-    (first,) = store.list_effects(KIND, PERIOD, None, 10)
+    (first,) = store.list_effects(KIND, PERIOD, None, 10).effects
     full = replace(
         first, state=EffectState.SENT, finished_at=clock.forward(minutes=1), note="no. 12", resolved_by="ada@alpha",
         reason="asked", reported_at=clock.now,
@@ -47,7 +50,7 @@ def test_what_is_written_is_read_back_unchanged(store: EffectStore, clock: Clock
     assert all(getattr(full, field.name) is not None for field in fields(Effect))
     with store.effects() as page:
         page.change([full])
-    assert store.list_effects(KIND, PERIOD, EffectState.SENT, 10) == [full]
+    assert store.list_effects(KIND, PERIOD, EffectState.SENT, 10).effects == (full,)
 
 
 def test_page_left_by_an_error_leaves_no_trace(store: EffectStore) -> None:
@@ -81,7 +84,7 @@ def test_claim_holds_under_a_live_token_only(store: EffectStore, clock: Clock, h
 def test_claim_from_inside_notes_its_run(store: EffectStore) -> None:
     held = granted(claim_run(store))
     assert won(store, "a", by=sender(held)) == ["a"]
-    (effect,) = store.list_effects(KIND, PERIOD, None, 10)
+    (effect,) = store.list_effects(KIND, PERIOD, None, 10).effects
     assert (effect.key, effect.token) == ("job", held.run.token)
 
 
@@ -105,15 +108,29 @@ def test_what_nobody_confirmed_in_time_becomes_unknown_and_is_not_claimed_again(
 def test_abandoned_is_marked_by_whoever_looks_and_reported_once(store: EffectStore, clock: Clock) -> None:
     won(store, "a", "b", by=sender(within=MINUTE))
     won(store, "c")
-    assert effects_on(store).mark_abandoned() == 0
+    assert list(effects_on(store).report_abandoned()) == []
     clock.forward(seconds=61)
     assert won(store, "a") == []  # marks that one
-    assert effects_on(store).mark_abandoned("letter") == 0
     reported = effects_on(store).report_abandoned()
     assert [(effect.subject, str(effect.state)) for effect in reported] == [("a", "unknown"), ("b", "unknown")]
     assert list(effects_on(store).report_abandoned()) == []
-    assert effects_on(store).mark_abandoned() == 0
     assert states(store) == {"a": "unknown", "b": "unknown", "c": "sending"}
+
+
+def test_abandoned_is_seen_as_unknown_by_looking_which_writes_nothing(store: EffectStore, clock: Clock) -> None:
+    won(store, "a", by=sender(within=MINUTE))
+    won(store, "b")
+    clock.forward(seconds=61)
+    asked = {state: effects_on(store).listed(KIND, PERIOD, state, 10).effects for state in (None, *EffectState)}
+    assert [(effect.subject, str(effect.state)) for effect in asked[None]] == [("b", "sending"), ("a", "unknown")]
+    assert [effect.subject for effect in asked[EffectState.SENDING]] == ["b"]
+    assert [effect.subject for effect in asked[EffectState.UNKNOWN]] == ["a"]
+    assert states(store) == {"a": "sending", "b": "sending"}
+
+
+def test_what_was_told_already_is_not_read_again(address: Address) -> None:
+    """By its plan: what is unknown may be there for years, and a supervisor passes every minute."""
+    assert "effect_to_be_told" in plan(address, statements(address.store)["unreported_effects"], {"limit": 9})
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
@@ -123,7 +140,7 @@ def test_abandoned_is_claimed_again_at_an_idempotent_provider_only(
     tokens = effects_on(store).claim(sender(within=MINUTE, idempotent=first), ["a", "b"])
     assert won(store, "a", by=sender(idempotent=second)) == []
     clock.forward(seconds=61)
-    effects_on(store).mark_abandoned()
+    effects_on(store).report_abandoned()
     again = effects_on(store).claim(sender(idempotent=second), ["a"])
     assert tokens and again == ({"a": tokens["a"]} if first and second else {})
 
@@ -131,7 +148,7 @@ def test_abandoned_is_claimed_again_at_an_idempotent_provider_only(
 def test_late_word_of_the_sender_is_believed(store: EffectStore, clock: Clock) -> None:
     won(store, "a", "b", by=sender(within=MINUTE))
     clock.forward(seconds=61)
-    effects_on(store).mark_abandoned()
+    effects_on(store).report_abandoned()
     told = effects_on(store).confirm(KIND, PERIOD, ["a", "nobody"], "no. 12")
     assert (told.counts[Said.WRITTEN], told.first[Said.NOT_CLAIMED]) == (1, "nobody")
     assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.WRITTEN] == 1
@@ -156,14 +173,14 @@ def test_attempt_that_was_overtaken_can_confirm_what_it_did_and_release_nothing_
 def test_person_resolves_what_is_unknown(store: EffectStore, clock: Clock) -> None:
     won(store, "a", by=sender(within=MINUTE))
     say = {"sent": False, "by": "ada@alpha", "reason": "asked the provider"}
-    assert effects_on(store).resolve(KIND, PERIOD, "a", **say) is Said.BEING_SENT  # type: ignore[arg-type]
+    assert effects_on(store).resolve(KIND, PERIOD, ["a"], **say).counts == {Said.BEING_SENT: 1}  # type: ignore[arg-type]
     clock.forward(seconds=61)
-    assert effects_on(store).resolve(KIND, PERIOD, "a", **say) is Said.WRITTEN  # type: ignore[arg-type]
-    assert effects_on(store).resolve(KIND, PERIOD, "z", **say) is Said.NOT_CLAIMED  # type: ignore[arg-type]
-    (effect,) = store.list_effects(KIND, None, EffectState.RELEASED, 10)
+    assert effects_on(store).resolve(KIND, PERIOD, ["a"], **say).counts == {Said.WRITTEN: 1}  # type: ignore[arg-type]
+    assert effects_on(store).resolve(KIND, PERIOD, ["z"], **say).counts == {Said.NOT_CLAIMED: 1}  # type: ignore[arg-type]
+    (effect,) = store.list_effects(KIND, None, EffectState.RELEASED, 10).effects
     assert (effect.resolved_by, effect.reason) == ("ada@alpha", "asked the provider")
     assert won(store, "a") == ["a"]
-    (effect,) = store.list_effects(KIND, None, EffectState.SENDING, 10)
+    (effect,) = store.list_effects(KIND, None, EffectState.SENDING, 10).effects
     assert (effect.resolved_by, effect.reason, effect.finished_at) == (None, None, None)
 
 
@@ -171,10 +188,10 @@ def test_list_is_of_one_kind_and_the_latest_periods_come_first(store: EffectStor
     for period in ("2026-11-28", "2026-11-30", "2026-11-29"):
         effects_on(store).claim(replace(sender(), period=period), ["a"])
     won(store, "a", by=sender(kind="letter"))
-    found = effects_on(store).of_kind(KIND, None, None, 2)
+    found = effects_on(store).listed(KIND, None, None, 2).effects
     assert [effect.period for effect in found] == ["2026-11-30", "2026-11-29"]
-    assert [effect.period for effect in effects_on(store).of_kind(KIND, "2026-11-28", None, 2)] == ["2026-11-28"]
-    assert effects_on(store).of_kind(KIND, None, EffectState.UNKNOWN, 2) == []
+    assert [effect.period for effect in effects_on(store).listed(KIND, "2026-11-28", None, 2).effects] == ["2026-11-28"]
+    assert effects_on(store).listed(KIND, None, EffectState.UNKNOWN, 2).effects == ()
     assert (effects_on(store).knows(KIND), effects_on(store).knows("nothing")) == (True, False)
 
 

@@ -93,7 +93,7 @@ class Billing:
         wait_until(lambda: self.sent(period) >= count or over(), OVER_WITHIN, saying=f"{count} e-mails")
 
     def tally(self, period: str) -> Tally:
-        """Once whatever was abandoned has become unknown, which looking at the effects sees to."""
+        """Once whatever was abandoned reads as unknown."""
         wait_until(lambda: not self.effects(period, "sending"), 60, every=0.2, saying="no effect is on its way")
         got = dict(self.mailbox.taken(subject_of(period)))
         return Tally(self.customers, got, frozenset(self.effects(period, "unknown")))

@@ -40,7 +40,7 @@ def won(store: EffectStore, *subjects: str, by: Sender | None = None) -> list[st
 
 def states(store: EffectStore, kind: str = KIND) -> dict[str, str]:
     """The stored state by subject; nothing is marked by looking."""
-    return {effect.subject: str(effect.state) for effect in store.list_effects(kind, None, None, 10_000)}
+    return {effect.subject: str(effect.state) for effect in store.list_effects(kind, None, None, 10_000).effects}
 
 
 MakeEffects = Callable[[], EffectStore]

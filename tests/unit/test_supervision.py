@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cronguard.domain.cadence import Cadence
+from cronguard.domain.effect import Effect, EffectState
 from cronguard.domain.expectation import LOOKED_BACK
 from cronguard.domain.lifecycle import OVER, TRANSITIONS
 from cronguard.domain.recovery import CLAIM_WITHIN, Cause, Recovery, claim_within_of
 from cronguard.domain.run import AttemptEnd, Change, Holder, Job, Lease, Outcome, Run, Sight, State
-from cronguard.domain.supervision import STOP_REASON, Found, Supervisor, Survey, brake, judge, judge_expected
+from cronguard.domain.supervision import STOP_REASON, Found, Supervisor, Survey, brake, judge, judge_expected, unknown
 
 NOW = datetime(2026, 11, 30, 6, tzinfo=UTC)
 SECOND, LEASE_FOR, PERIOD = timedelta(seconds=1), timedelta(seconds=60), "2026-11-30"
@@ -20,6 +21,7 @@ HOLDER = Holder("me", "alpha", 1)
 RUN = Run("job", PERIOD, State.RUNNING, attempt=1, token=7, holder=HOLDER, started_at=NOW - LEASE_FOR)
 LIVE = Lease("job", "", PERIOD, 7, HOLDER, NOW + SECOND)
 STALE = replace(LIVE, lease_until=NOW - SECOND)
+EFFECT = Effect("mail", PERIOD, "ada", EffectState.UNKNOWN, "its token", False, "a call", NOW - LEASE_FOR, NOW)
 JOB = Job("job", 7, "day", "UTC", claim_within=timedelta(minutes=20))
 
 
@@ -174,6 +176,19 @@ def test_periods_that_nobody_could_run_are_excused_and_passed_over() -> None:
     assert [finding.period for finding in judge_expected(Sight(NOW, late_pause), DAYS)[0]] == ["2026-11-28"]
     pruned = replace(DAILY, pruned_before=NOW)
     assert judge_expected(Sight(NOW, pruned), DAYS)[0] == []
+
+
+# --------------------------------------------------------------------------- effects
+
+
+def test_effects_of_one_kind_period_and_key_are_one_finding_however_many_passes_through_them_it_takes() -> None:
+    many = [replace(EFFECT, subject=f"customer {number}") for number in range(9)]
+    others = [replace(EFFECT, kind="letter"), replace(EFFECT, period="2026-12-01"), replace(EFFECT, key="job", token=7)]
+    findings = unknown(many[5:], unknown([*many[:5], *others]))
+    assert [(one.effect and one.effect.kind, one.period, one.key, one.count) for one in findings] == [
+        ("mail", PERIOD, "", 9), ("letter", PERIOD, "", 1), ("mail", "2026-12-01", "", 1), ("mail", PERIOD, "job", 1),
+    ]  # fmt: skip
+    assert [one.subjects for one in findings] == [("customer 0", "customer 1", "customer 2"), *[("ada",)] * 3]
 
 
 # --------------------------------------------------------------------------- the brake

@@ -21,9 +21,10 @@ create table cronguard.effect (
   constraint effect_of_a_run check ((key is null) = (token is null)),
   constraint effect_finished check ((state = 'sending') = (finished_at is null))
 );
--- Both hold few rows: what is on its way, and what somebody should look at.
+-- They hold few rows: what is on its way, what somebody should look at, and what nobody has been told of yet.
 create index effect_on_its_way on cronguard.effect (send_by) where state = 'sending';
 create index effect_to_be_resolved on cronguard.effect (kind, period, subject) where state = 'unknown';
+create index effect_to_be_told on cronguard.effect (kind, period, subject) where state = 'unknown' and reported_at is null;
 
 -- One row a live attempt that gives signs of life by SQL, until its worker has taken them over into the lease.
 create table cronguard.sign (

@@ -21,6 +21,7 @@ create table effect (
   constraint effect_of_a_run check ((key is null) = (token is null)),
   constraint effect_finished check ((state = 'sending') = (finished_at is null))
 );
--- Both hold few rows: what is on its way, and what somebody should look at.
+-- They hold few rows: what is on its way, what somebody should look at, and what nobody has been told of yet.
 create index effect_on_its_way on effect (send_by) where state = 'sending';
 create index effect_to_be_resolved on effect (kind, period, subject) where state = 'unknown';
+create index effect_to_be_told on effect (kind, period, subject) where state = 'unknown' and reported_at is null;
