@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from cronguard.domain.claim import Granted
-from cronguard.domain.effect import EffectState, Sender, claim_again
+from cronguard.domain.effect import EffectState, Sender, claim_again, parse_kind
 from cronguard.ports import Beat, EffectStore
 from cronguard.stores import application_grants, open_effects
 from cronguard.stores.dsn import parse_dsn
@@ -235,6 +235,53 @@ def test_outside_of_a_run_the_period_must_be_named(store: EffectStore, job: Job)
     assert ask(job, "claim_effect", KIND, "ada", PERIOD) == [True]
 
 
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"kind": None}, "the kind must be 1 to 255 bytes"),
+    ({"kind": ""}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "my kind "}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "\x1b[31m"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "non\u00a0breaking"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "left\u202eright"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "ü" * 128}, "the kind must be 1 to 255 bytes"),
+    ({"period": " 2026"}, "the period must be 1 to 255 bytes"),
+    ({"period": "2026\n11"}, "the period must be 1 to 255 bytes"),
+    ({"period": "current"}, "current is no period of an effect"),
+    ({"token": 5}, "a run is named by its key and its token, neither without the other"),
+    ({"key": "job"}, "a run is named by its key and its token, neither without the other"),
+    ({"subject": None}, "each subject must be 1 to 1000 bytes"),
+    ({"subject": ""}, "each subject must be 1 to 1000 bytes"),
+    ({"subject": "ü" * 501}, "each subject must be 1 to 1000 bytes"),
+    ({"send_within": None}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(0)}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(hours=-1)}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(days=3661)}, "send_within must be more than nothing"),
+    ({"idempotent": None}, "idempotent must be true or false"),
+]
+
+
+def test_what_the_command_line_would_refuse_is_refused_in_one_line(store: EffectStore, job: Job) -> None:
+    """A job could claim it, and no person could then resolve it by the name that it has."""
+    for wrong, why in REFUSED:
+        asked = {"kind": KIND, "subject": "ada", "period": PERIOD} | wrong
+        call = "select cronguard.claim_effect({})".format(", ".join(f"{name} => %({name})s" for name in asked))
+        with pytest.raises(psycopg.Error) as error:
+            job.execute(call.encode(), asked)
+        job.rollback()
+        said = str(error.value.diag.message_primary)
+        assert (error.value.sqlstate, why in said, "\n" in said) == ("CG004", True, False), wrong
+    assert states(store) == {}
+
+
+@pytest.mark.parametrize("standard", ["on", "off"])
+def test_kinds_that_the_command_line_takes(store: EffectStore, job: Job, standard: str) -> None:
+    job.execute(f"set standard_conforming_strings = {standard}".encode())
+    for kind in ("mail", "two words", "Grüße/日本:1", "ü" * 127, "\U0001f4e7"):
+        assert ask(job, "claim_effect", kind, "two\nlines", PERIOD) == [True]
+        job.commit()
+        assert states(store, kind) == {"two\nlines": "sending"}
+        assert parse_kind(kind) == kind
+
+
 def test_claimers_of_one_subject_wait_for_each_other(store: EffectStore, connect: Callable[[], Job]) -> None:
     first, second = connect(), connect()
     assert ask(first, "claim_effect", KIND, "ada", PERIOD) == [True]
@@ -291,6 +338,16 @@ def test_beat_is_seen_by_the_worker_at_its_next_beat(store: EffectStore, job: Jo
     again = worker_beats(store, held)
     assert again and again.progressed_at and again.progressed_at > said.progressed_at
     assert noted(store) == "customers from K on"
+
+
+def test_note_that_is_too_long_is_cut_and_undoes_nothing(store: EffectStore, job: Job) -> None:
+    held = granted(claim_run(store))
+    assert ask(job, "claim_effect", KIND, "ada", None, held.run.key, held.run.token) == [True]
+    assert ask(job, "beat", held.run.key, held.run.token, "ü" * 1001) == [True]
+    job.commit()
+    assert worker_beats(store, held)
+    assert noted(store) == "ü" * 1000
+    assert states(store) == {"ada": "sending"}
 
 
 def test_signs_of_attempts_that_are_over_are_cleared_away(store: EffectStore, job: Job, database: Database) -> None:
