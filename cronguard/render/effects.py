@@ -35,7 +35,7 @@ def _when(instant: datetime) -> str:
 
 
 def _document(effect: Effect) -> dict[str, Any]:
-    known = {name: getattr(effect, name) for name in Effect.__slots__ if name not in ("claim_id", *INSTANTS)}
+    known = {name: getattr(effect, name) for name in Effect.__slots__ if name not in ("claim_id", "by_once", *INSTANTS)}
     instants = {name: _instant(getattr(effect, name)) for name in INSTANTS}
     return known | {"state": str(effect.state)} | instants
 

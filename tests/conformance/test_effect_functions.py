@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import psycopg
 import pytest
 
 from cronguard.domain.claim import Granted
-from cronguard.domain.effect import EffectState, Sender, claim_again, parse_kind
+from cronguard.domain.effect import EffectState, Said, Sender, claim_again, parse_kind, release
 from cronguard.ports import Beat, EffectStore
 from cronguard.stores import application_grants, open_effects
 from cronguard.stores.dsn import parse_dsn
@@ -228,6 +229,25 @@ def test_effect_in_the_jobs_own_transaction(store: EffectStore, job: Job) -> Non
     (sent,) = store.list_effects(KIND, None, EffectState.SENT, 10)
     assert (sent.key, sent.token, sent.note) == (*run, "no. 12")
     assert [str(token) for token in ask(job, "effect_token", KIND, "ada", PERIOD)] == [sent.effect_token]
+
+
+def test_the_schema_releases_outside_of_a_run_what_the_domain_does(store: EffectStore, job: Job) -> None:
+    for number, (state, by_once, overdue) in enumerate(product(EffectState, (False, True), (False, True))):
+        who = f"customer {number}"
+        claimer = replace(sender(within=TINY if overdue else timedelta(hours=1)), by_once=by_once)
+        won(store, who, by=claimer)
+        with store.effects() as page:
+            (there,) = page.find(KIND, PERIOD, [who])
+            there = replace(there, state=state, finished_at=None if state is EffectState.SENDING else page.now)
+            page.change([there])
+            said, _ = release(there, None, None, page.now)
+        answer = ask(job, "release_effect", KIND, who, PERIOD)
+        job.commit()
+        assert answer == [said in (Said.WRITTEN, Said.ALREADY_SO)], (there, said)
+        again = ask(job, "claim_effect", KIND, who, PERIOD)
+        assert again == answer  # and it is nobody's in particular now
+        assert ask(job, "release_effect", KIND, who, PERIOD) == answer
+        job.commit()
 
 
 def test_outside_of_a_run_the_period_must_be_named(store: EffectStore, job: Job) -> None:

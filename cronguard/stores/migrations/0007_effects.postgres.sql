@@ -17,6 +17,7 @@ create table cronguard.effect (
   resolved_by  text, -- the person who looked, where nobody else knew
   reason       text,
   reported_at  timestamptz, -- when a supervisor told of one that is unknown
+  by_once      boolean not null default false, -- one process claimed it, and waits for the end of what it started
   primary key (kind, period, subject),
   constraint effect_of_a_run check ((key is null) = (token is null)),
   constraint effect_finished check ((state = 'sending') = (finished_at is null))
@@ -137,7 +138,7 @@ begin
     update cronguard.effect e
        set state = 'sending', idempotent = claim_effects.idempotent, claim_id = call, claimed_at = clock,
            send_by = clock + claim_effects.send_within, key = claim_effects.key, token = claim_effects.token,
-           finished_at = null, note = null, resolved_by = null, reason = null, reported_at = null
+           finished_at = null, note = null, resolved_by = null, reason = null, reported_at = null, by_once = false
      where e.kind = claim_effects.kind and e.period = of_period and e.subject = any (claim_effects.subjects)
        and (e.state = 'released'
             or e.idempotent and claim_effects.idempotent
@@ -175,7 +176,8 @@ begin
   return found;
 end $$;
 
--- It was certainly not done: it may be claimed again. False: it was sent, or it is not the caller's.
+-- It was certainly not done: it may be claimed again. False: it was sent, or it is not the caller's; or outside of a
+-- run, where nothing tells one sender from another, cronguard once is about it, or its time is over.
 create function cronguard.release_effect(
     kind text, subject text, period text, key text default null, token bigint default null) returns boolean
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -187,7 +189,8 @@ begin
    where e.kind = release_effect.kind and e.period = release_effect.period and e.subject = release_effect.subject
      and (e.state = 'released'
           or e.state in ('sending', 'unknown')
-             and e.key is not distinct from release_effect.key and e.token is not distinct from release_effect.token);
+             and e.key is not distinct from release_effect.key and e.token is not distinct from release_effect.token
+             and (e.key is not null or e.state = 'sending' and e.send_by >= clock_timestamp() and not e.by_once));
   return found;
 end $$;
 
