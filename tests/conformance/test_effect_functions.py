@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -204,6 +207,26 @@ def test_snapshot_from_before_a_recovery_fails_too(store: EffectStore, job: Job,
     let_the_lease_end(database)
     recover(store)()
     assert refused(job, "assert_token", held.run.key, held.run.token) == "40001"
+
+
+@pytest.mark.needs("psql")
+def test_example_of_the_manual_exits_0_only_where_the_fence_let_it_pass(
+    store: EffectStore, database: Database, role: str
+) -> None:
+    page = (Path(__file__).parents[2] / "man" / "cronguard-once.1").read_text().replace("\\e\n", "\\\n")
+    (example,) = re.findall(r"^psql .*?^END$", page, re.DOTALL | re.MULTILINE)
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as superuser:
+        superuser.execute("create table account as select 5 as balance; grant select, update on account to public")
+    held = granted(claim_run(store))
+    told = {"CRONGUARD_KEY": held.run.key, "APP_DSN": database.server.dsn(database.name, user=role)}
+    codes = []
+    for token in (held.run.token, held.run.token - 1):
+        environment = os.environ | told | {"CRONGUARD_TOKEN": str(token)}
+        done = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=60, check=False)
+        codes.append(done.returncode)
+    assert codes == [0, 3]
+    with database.connect() as connection:
+        assert connection.execute("select balance from account").fetchone() == (4,)
 
 
 # --- Effects ----------------------------------------------------------------------------------------------------------
