@@ -17,18 +17,21 @@ import pytest
 
 from cronguard.domain.claim import Granted
 from cronguard.domain.effect import EffectState, Said, Sender, claim_again, parse_kind, release
+from cronguard.domain.progress import Extended
 from cronguard.ports import Beat, EffectStore
 from cronguard.stores import application_grants, open_effects
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
-from tests.rig.firings import SUCCEEDED, finish, granted
+from tests.rig.firings import SUCCEEDED, finish, granted, ledger_on
 from tests.rig.firings import claim as claim_run
-from tests.rig.sending import KIND, PERIOD, effects_on, sender, states, won
-from tests.rig.waiting import in_background, still_waits
+from tests.rig.sending import KIND, PERIOD, effects_on, inside, sender, states, won
+from tests.rig.waiting import in_background, still_waits, wait_until
 
 Job = psycopg.Connection[Any]
 FENCED = "CG002"
 TINY = timedelta(microseconds=1)
+TEN_MINUTES = timedelta(minutes=10)
+WAITING = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
 @pytest.fixture
@@ -198,6 +201,32 @@ def test_beats_and_progress_go_on_while_a_transaction_holds_the_run(store: Effec
     assert_token(job, held)
     beaten = in_background(lambda: store.beat(held.lease, timedelta(seconds=60), timedelta(seconds=10)))
     assert beaten.result(5)
+
+
+def test_snapshot_from_before_an_extension_is_to_be_tried_again(store: EffectStore, job: Job) -> None:
+    """The holder is live; but Postgres locks no row for a snapshot that does not show it as it is."""
+    held = granted(claim_run(store, complete_by="1h", extend_max=timedelta(hours=1)))
+    job.execute("set session characteristics as transaction isolation level repeatable read")
+    job.commit()
+    job.execute("select 1 from pg_class limit 1")
+    assert ledger_on(store).extend(inside(held), TEN_MINUTES).answer is Extended.GRANTED
+    assert refused(job, "assert_token", held.run.key, held.run.token) == "40001"
+    assert_token(job, held)
+    job.commit()
+
+
+def test_extension_that_waits_for_a_jobs_transaction_keeps_no_beat_waiting(
+    store: EffectStore, job: Job, database: Database
+) -> None:
+    held = granted(claim_run(store, complete_by="1h", extend_max=timedelta(hours=1)))
+    assert_token(job, held)
+    extending = in_background(lambda: ledger_on(store).extend(inside(held), TEN_MINUTES))
+    with database.connect() as other:
+        wait_until(lambda: other.execute(WAITING).fetchall(), 20)
+        other.execute("select from cronguard.lease for update nowait")
+    assert not extending.done()
+    job.commit()
+    assert extending.result(20).answer is Extended.GRANTED
 
 
 def test_snapshot_from_before_a_recovery_fails_too(store: EffectStore, job: Job, database: Database) -> None:
