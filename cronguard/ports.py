@@ -172,8 +172,11 @@ class Store(Backlog, Holds, Overview, Forgetful, Steps, Protocol):
     def look(self, key: str, period: str, foregone: Foregone | None = None) -> Sight:
         """What the ledger shows, by a plain read that locks nothing."""
 
-    def page(self, key: str, period: str) -> AbstractContextManager[Page]:
-        """Lock the key and look; what is written is committed on leaving, or nothing is."""
+    def page(self, key: str, period: str, runs: Sequence[str] = ()) -> AbstractContextManager[Page]:
+        """Lock the key and look; what is written is committed on leaving, or nothing is.
+
+        The runs of these periods, which will be written, are waited for before anything that a beat needs is locked.
+        """
 
     def beat(self, lease: Lease, lease_for: timedelta, slack: timedelta) -> Beat | None:
         """Renew a lease by one guarded statement, to `slack` after its complete-by at most.

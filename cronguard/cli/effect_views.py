@@ -124,7 +124,7 @@ def _errand(settings: Settings, asked: Asked, argv: Sequence[str]) -> Errand:
         raise BadInput("no command is given; put it at the end, after --")
     inside = inside_if_any(settings, "once")
     return Errand(
-        sender=Sender(claim_id=str(uuid4()), **_terms(settings, asked, inside)),
+        sender=Sender(claim_id=str(uuid4()), by_once=True, **_terms(settings, asked, inside)),
         subject=parse_subject(utf8(asked["subject"])),
         argv=argv,
         environment=settings.environment,
@@ -248,6 +248,8 @@ _NOT_SAID = {
     Said.NOT_CLAIMED: "never claimed",
     Said.NOT_YOURS: "claimed by another run, which alone can release it, or a person by cronguard resolve",
     Said.WAS_SENT: "sent already",
+    Said.BEING_SENT: "being done by cronguard once, which alone can release it",
+    Said.IS_UNKNOWN: "unknown: whoever has looked says which by cronguard resolve",
 }
 _NOT_RESOLVED = {
     Said.NOT_CLAIMED: "never claimed",

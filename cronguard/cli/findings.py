@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Any
 
 from cronguard.domain.effect import Effect
@@ -10,7 +9,7 @@ from cronguard.domain.recovery import Cause
 from cronguard.domain.run import Run
 from cronguard.domain.supervision import Finding, Found
 from cronguard.domain.text import format_instant
-from cronguard.domain.transcript import visible
+from cronguard.domain.transcript import on_one_line, quoted
 from cronguard.render.printing import NOTHING
 from cronguard.services.supervise import Passed
 
@@ -70,17 +69,13 @@ def what_of(finding: Finding) -> str:
 
 
 def _unknown(effect: Effect) -> str:
-    who = f"{effect.kind} {_on_one_line(effect.subject)}"
+    who = on_one_line(f"{effect.kind} {effect.subject}")
     return f"{who}: claimed {_when(effect.claimed_at)}, and nobody said by {_when(effect.send_by)} whether it was done"
 
 
 def _unknown_together(kind: str, finding: Finding) -> str:
-    some = ", ".join(map(_on_one_line, finding.subjects)) + (", …" if finding.count > len(finding.subjects) else "")
-    return f"{kind}: nobody said in time of {finding.count} whether they were done: {some}"
-
-
-def _on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "\\n")
+    some = ", ".join(map(on_one_line, finding.subjects)) + (", …" if finding.count > len(finding.subjects) else "")
+    return f"{on_one_line(kind)}: nobody said in time of {finding.count} whether they were done: {some}"
 
 
 def _of_run(finding: Finding, run: Run) -> str:
@@ -132,12 +127,11 @@ def _when(instant: Any) -> str:
 
 
 def next_of(finding: Finding) -> str:
-    key, period = quote(finding.key), quote(finding.period)
+    key, period = quoted(finding.key), quoted(finding.period)
     if finding.effect and finding.count > 1:
-        return f"cronguard effects {quote(finding.effect.kind)} --period {period} --state unknown"
+        return f"cronguard effects {quoted(finding.effect.kind)} --period {period} --state unknown"
     if finding.effect:
-        which = f"{quote(finding.effect.kind)} {_on_one_line(quote(finding.effect.subject))} --period {period}"
-        return f"cronguard resolve {which} --sent (or --released) --reason TEXT"
+        return _resolve(finding.effect, f"--period {period} --sent (or --released) --reason TEXT")
     match finding.found:
         case Found.RECOVERY | Found.UNCLAIMED | Found.MISSED:
             return f"cronguard run --key {key} --period {period} -- CMD"
@@ -146,3 +140,10 @@ def next_of(finding: Finding) -> str:
         case Found.TROUBLE if finding.key:
             return f"cronguard show {' '.join(filter(None, (key, finding.period and period)))}"
     return "cronguard history"
+
+
+def _resolve(effect: Effect, options: str) -> str:
+    """What begins with a dash comes last: it would be taken for an option."""
+    which = f"{quoted(effect.kind)} {quoted(effect.subject)}"
+    has_dash = "-" in (effect.kind[0], effect.subject[0])
+    return f"cronguard resolve {options} -- {which}" if has_dash else f"cronguard resolve {which} {options}"

@@ -9,6 +9,7 @@ from cronguard.domain.following import News, What
 from cronguard.domain.run import Run, State, parse_key, parse_name
 from cronguard.domain.said import because
 from cronguard.domain.text import format_instant
+from cronguard.domain.transcript import on_one_line
 from cronguard.errors import SUCCESS, BadInput
 from cronguard.render.printing import length_of, print_text
 from cronguard.services.reading import record_to_follow
@@ -26,7 +27,8 @@ def watch(options: dict[str, Any], key: str, period: str | None, *, exit_status:
             raise BadInput(f"the ledger at {it.store.name} has no run of {which}; see: cronguard history")
         run = first.run
         for one in until_it_ends(it.ledger, first, it.signals.pause):
-            print_text(f"{format_instant(one.at.replace(microsecond=0))}  {run.key} {run.period}  {_words(one)}\n")
+            said = f"{format_instant(one.at.replace(microsecond=0))}  {run.key} {run.period}  {_words(one)}"
+            print_text(f"{on_one_line(said)}\n")
             run = one.run
     return exit_code_of_end(run) if exit_status else SUCCESS
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.run import SkipReason
 from cronguard.domain.text import format_instant
+from cronguard.domain.transcript import on_one_line
 from cronguard.errors import CronguardError
 from cronguard.streams import write_patiently
 
@@ -164,7 +165,7 @@ class SayOnStderr:
 
 def ask(question: str) -> None:
     """To a person at a terminal, who answers on the same line."""
-    _write(f"cronguard: {question}")
+    _write(on_one_line(f"cronguard: {question}"))
 
 
 def _at_terminal() -> bool:
@@ -172,7 +173,8 @@ def _at_terminal() -> bool:
 
 
 def _say(line: str) -> None:
-    _write(f"{line}\n")
+    """On one line, whoever wrote what it quotes."""
+    _write(f"{on_one_line(line)}\n")
 
 
 def _write(text: str) -> None:

@@ -72,6 +72,7 @@ class Sender:
     send_within: timedelta = SEND_WITHIN
     idempotent: bool = False
     inside: Inside | None = None
+    by_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Effect:
     resolved_by: str | None = None
     reason: str | None = None
     reported_at: datetime | None = None
+    by_once: bool = False  # one process claimed it, and waits for the end of what it started
 
     def is_abandoned(self, now: datetime) -> bool:
         overdue = self.state is EffectState.SENDING and self.send_by < now
@@ -117,6 +119,7 @@ class Said(StrEnum):
     NOT_CLAIMED = "not_claimed"
     NOT_YOURS = "not_yours"
     BEING_SENT = "being_sent"
+    IS_UNKNOWN = "is_unknown"
     WAS_SENT = "was_sent"
 
 
@@ -135,6 +138,7 @@ def first_claim(sender: Sender, now: datetime) -> Effect:
         send_by=now + sender.send_within,
         key=inside.key if inside else None,
         token=inside.token if inside else None,
+        by_once=sender.by_once,
     )
 
 
@@ -171,7 +175,11 @@ def confirm(effect: Effect, note: str | None, now: datetime) -> tuple[Said, Effe
 
 
 def release(effect: Effect, claim_id: str | None, inside: Inside | None, now: datetime) -> tuple[Said, Effect]:
-    """It was certainly not done. Only its sender can know: the call that claimed it, or another of the same attempt."""
+    """It was certainly not done. Only its sender can know: the call that claimed it, or another of the same attempt.
+
+    Outside of a run nothing else tells one sender from another, so whoever is no call of its own is believed while the
+    time that was asked for lasts, and not about what a process is doing.
+    """
     if effect.state is EffectState.RELEASED:
         return Said.ALREADY_SO, effect
     if effect.state is EffectState.SENT:
@@ -179,6 +187,8 @@ def release(effect: Effect, claim_id: str | None, inside: Inside | None, now: da
     mine = (inside.key, inside.token) if inside else (None, None)
     if (effect.key, effect.token) != mine or claim_id not in (None, effect.claim_id):
         return Said.NOT_YOURS, effect
+    if not inside and not claim_id and (effect.by_once or effect.is_abandoned(now)):
+        return Said.IS_UNKNOWN if effect.is_abandoned(now) else Said.BEING_SENT, effect
     return Said.WRITTEN, replace(effect, state=EFFECT_TRANSITIONS[effect.state, EffectEvent.RELEASE], finished_at=now)
 
 

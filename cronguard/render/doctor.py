@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from cronguard.domain.diagnosis import Diagnosis, Level, document_of, is_sound
-from cronguard.render.printing import escaped, painted, print_json, print_text, terminal_width
+from cronguard.render.printing import painted, print_json, print_text, shown, terminal_width
 
 WIDTH = 80  # columns, where nobody says how many there are
 TITLES = {
@@ -27,7 +27,7 @@ def show_checkup(found: Sequence[Diagnosis], *, as_json: bool) -> None:
         )
         return
     width = terminal_width() or WIDTH
-    lines = [(escaped(line), style) for line, style in _lines(found, width)]
+    lines = [(shown(line), style) for line, style in _lines(found, width)]
     print_text(painted(lines) if terminal_width() else "".join(f"{line}\n" for line, _ in lines))
 
 

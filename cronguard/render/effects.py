@@ -7,7 +7,6 @@ from typing import Any
 
 from cronguard.domain.effect import Effect, Listing
 from cronguard.domain.text import format_instant
-from cronguard.domain.transcript import visible
 from cronguard.render.printing import NOTHING, print_json, print_table
 
 COLUMNS = ("KIND", "PERIOD", "SUBJECT", "STATE", "CLAIMED", "SEND BY", "KEY", "NOTE")
@@ -26,8 +25,8 @@ def _row(effect: Effect) -> list[str]:
     resolved = f"resolved by {effect.resolved_by}: {effect.reason}" if effect.resolved_by else None
     note = "; ".join(filter(None, (effect.note, resolved))) or NOTHING
     return [
-        effect.kind, effect.period, visible(effect.subject).replace("\n", "\\n"), str(effect.state),
-        _when(effect.claimed_at), _when(effect.send_by), effect.key or NOTHING, visible(note).replace("\n", "\\n"),
+        effect.kind, effect.period, effect.subject, str(effect.state),
+        _when(effect.claimed_at), _when(effect.send_by), effect.key or NOTHING, note,
     ]  # fmt: skip
 
 
@@ -36,7 +35,7 @@ def _when(instant: datetime) -> str:
 
 
 def _document(effect: Effect) -> dict[str, Any]:
-    known = {name: getattr(effect, name) for name in Effect.__slots__ if name not in ("claim_id", *INSTANTS)}
+    known = {name: getattr(effect, name) for name in Effect.__slots__ if name not in ("claim_id", "by_once", *INSTANTS)}
     instants = {name: _instant(getattr(effect, name)) for name in INSTANTS}
     return known | {"state": str(effect.state)} | instants
 

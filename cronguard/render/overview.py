@@ -15,7 +15,7 @@ from cronguard.domain.overview import KeyState, Standing, Status
 from cronguard.domain.run import Job
 from cronguard.domain.said import because
 from cronguard.domain.text import format_instant
-from cronguard.render.printing import GAP, NOTHING, drawn, escaped, length_of, print_json, print_table, widths_of
+from cronguard.render.printing import GAP, NOTHING, drawn, length_of, print_json, print_table, shown, widths_of
 
 STATUS_COLUMNS = ("KEY", "STATE", "PERIOD", "LAST SUCCESS", "LAST FAILURE", "DUE", "TOOK (P95)", "BY")
 KEYS_COLUMNS = ("KEY", "CADENCE", "ZONE", "SCHEDULE", "LAST PERIOD", "LAST STARTED", "PAUSED")
@@ -32,18 +32,18 @@ def status_on_terminal(standing: Standing, width: int) -> str:
     lines, unknown = standing.lines, unknown_note(standing)
     if not lines:
         return f"the ledger has no keys yet\n{unknown}"
-    rows = [[escaped(cell) for cell in _aged_row(line)] for line in lines]
+    rows = [[shown(cell) for cell in _aged_row(line)] for line in lines]
     columns, rows, left_out = _fitted(STATUS_COLUMNS, rows, width)
     styles = [PROBLEM_STYLE if line.state.is_problem else "" for line in lines]
     notes = [*_paused_notes(lines), *_left_out_note(left_out, width), *_next(lines[0])]
-    told = unknown + "".join(f"{escaped(note)}\n" for note in notes)
+    told = unknown + "".join(f"{shown(note)}\n" for note in notes)
     below = f"\n{told}" if told else ""
     return drawn(columns, rows, width, styles) + below
 
 
 def status_in_columns(lines: Sequence[Status]) -> list[list[str]]:
     """Header and rows, with instants: the same line is the same text until something happens."""
-    return [[escaped(cell) for cell in row] for row in (STATUS_COLUMNS, *map(_row, lines))]
+    return [[shown(cell) for cell in row] for row in (STATUS_COLUMNS, *map(_row, lines))]
 
 
 def unknown_note(standing: Standing) -> str:

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 from cronguard.domain.text import format_duration
+from cronguard.domain.transcript import on_one_line
 
 GAP = "  "
 NOTHING = "-"
@@ -22,14 +23,14 @@ NOTHING = "-"
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table where there is a terminal wide enough for it; else plain columns, since a cell cut in two is no use."""
-    lines = [[escaped(cell) for cell in row] for row in (columns, *rows)]
+    lines = [[shown(cell) for cell in row] for row in (columns, *rows)]
     width = terminal_width()
     fits = sum(widths_of(lines)) + len(GAP) * (len(columns) - 1) <= width
     print_text(drawn(lines[0], lines[1:], width) if fits else in_columns(lines))
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    print_text(in_columns([[escaped(cell) for cell in pair] for pair in pairs]))
+    print_text(in_columns([[shown(cell) for cell in pair] for pair in pairs]))
 
 
 def print_json(document: dict[str, Any], *, on_one_line: bool = False) -> None:
@@ -50,6 +51,11 @@ def length_of(length: timedelta | None) -> str:
         return NOTHING
     seconds = length.total_seconds()
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(timedelta(seconds=round(seconds)))
+
+
+def shown(text: str) -> str:
+    """A cell, whoever wrote what is in it: on one line, and nothing that a terminal would act on."""
+    return escaped(on_one_line(text))
 
 
 def escaped(text: str) -> str:

@@ -175,7 +175,7 @@ class Ledger:
         def once(store: Store) -> _Told:
             with store.connected():
                 told, change = decision(store.look(key, period))
-                return self._write(key, period, decision) if change else told
+                return self._write(key, period, decision, [run.period for run in change.runs]) if change else told
 
         return self.asked(once)
 
@@ -191,8 +191,10 @@ class Ledger:
     def _change(self, held: Granted, decision: Callable[[Sight], tuple[_Told, Change]], until: float) -> _Told:
         return self._ask(lambda: self._write(held.run.key, held.run.period, decision), until)
 
-    def _write(self, key: str, period: str, decision: Callable[[Sight], tuple[_Told, Change]]) -> _Told:
-        with self._store.page(key, period) as page:
+    def _write(
+        self, key: str, period: str, decision: Callable[[Sight], tuple[_Told, Change]], runs: Sequence[str] = ()
+    ) -> _Told:
+        with self._store.page(key, period, runs) as page:
             told, change = decision(page.sight)
             page.write(change)
         return told

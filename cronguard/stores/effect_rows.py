@@ -14,7 +14,8 @@ _COLUMNS = Effect.__slots__
 
 def effect_of(row: Row) -> Effect:
     known = {name: row[name] for name in _COLUMNS}
-    return Effect(**known | {"state": EffectState(row["state"]), "idempotent": bool(row["idempotent"])})
+    flags = {name: bool(row[name]) for name in ("idempotent", "by_once")}
+    return Effect(**known | flags | {"state": EffectState(row["state"])})
 
 
 def effect_row(effect: Effect) -> Params:

@@ -86,13 +86,13 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
         return self._sight(answers, answers["note_foregone"] if foregone else [])
 
     @contextmanager
-    def page(self, key: str, period: str) -> Iterator[PostgresPage]:
+    def page(self, key: str, period: str, runs: Sequence[str] = ()) -> Iterator[PostgresPage]:
         with self._connection() as connection:
-            parameters = {"key": key}
+            parameters = {"key": key, "periods": list(runs)}
+            locks = [(name, parameters) for name in ("lock_job", *(["lock_runs"] if runs else []), "lock_leases")]
             answers = self._exchange(
-                connection, *self._begin_page(), ("add_job", parameters), ("lock_job", parameters),
-                ("lock_leases", parameters), *self._view(key, period),
-            )  # fmt: skip
+                connection, *self._begin_page(), ("add_job", parameters), *locks, *self._view(key, period)
+            )
             with self._opened(connection, self._sight(answers, [])) as page:
                 yield page
 

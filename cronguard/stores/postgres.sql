@@ -56,6 +56,12 @@ insert into cronguard.job (key, token) values (%(key)s, 0) on conflict (key) do 
 -- name: lock_job
 select * from cronguard.job where key = %(key)s for update
 
+-- name: lock_runs
+-- Before the leases: a job's own transaction that called assert_token may hold a run for long, and beats go on meanwhile.
+select period from cronguard.run where key = %(key)s and period = any (%(periods)s::text[])
+ order by period
+   for no key update
+
 -- name: lock_leases
 select key, lane, period, token, holder, host, pid, lease_until, stop_requested,
        complete_by, extend_max, extended_for, extension_id, progress, progress_note, progressed_at

@@ -9,9 +9,9 @@ select token from cronguard.run
 
 -- name: add_effects
 insert into cronguard.effect
-       (kind, period, subject, state, effect_token, idempotent, claim_id, claimed_at, send_by, key, token)
+       (kind, period, subject, state, effect_token, idempotent, claim_id, claimed_at, send_by, key, token, by_once)
 select %(kind)s, %(period)s, s.subject, %(state)s, gen_random_uuid(), %(idempotent)s, %(claim_id)s::uuid,
-       %(claimed_at)s, %(send_by)s, %(key)s, %(token)s
+       %(claimed_at)s, %(send_by)s, %(key)s, %(token)s, %(by_once)s
   from (select unnest(%(subjects)s::text[]) collate "C" as subject) s
  order by s.subject
 on conflict (kind, period, subject) do nothing
@@ -54,13 +54,14 @@ select * from cronguard.effect
 update cronguard.effect e
    set state = c.state, idempotent = c.idempotent, claim_id = c.claim_id, claimed_at = c.claimed_at,
        send_by = c.send_by, key = c.key, token = c.token, finished_at = c.finished_at, note = c.note,
-       resolved_by = c.resolved_by, reason = c.reason, reported_at = c.reported_at
+       resolved_by = c.resolved_by, reason = c.reason, reported_at = c.reported_at, by_once = c.by_once
   from unnest(%(kind)s::text[], %(period)s::text[], %(subject)s::text[], %(state)s::text[],
               %(idempotent)s::boolean[], %(claim_id)s::uuid[], %(claimed_at)s::timestamptz[],
               %(send_by)s::timestamptz[], %(key)s::text[], %(token)s::bigint[], %(finished_at)s::timestamptz[],
-              %(note)s::text[], %(resolved_by)s::text[], %(reason)s::text[], %(reported_at)s::timestamptz[])
+              %(note)s::text[], %(resolved_by)s::text[], %(reason)s::text[], %(reported_at)s::timestamptz[],
+              %(by_once)s::boolean[])
        as c (kind, period, subject, state, idempotent, claim_id, claimed_at, send_by, key, token, finished_at,
-             note, resolved_by, reason, reported_at)
+             note, resolved_by, reason, reported_at, by_once)
  where e.kind = c.kind and e.period = c.period and e.subject = c.subject
 
 -- name: list_effects

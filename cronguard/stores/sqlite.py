@@ -78,7 +78,7 @@ class SqliteStore(SqliteOverview, SqliteSteps):
             return self._sight(connection, key, period)
 
     @contextmanager
-    def page(self, key: str, period: str) -> Iterator[SqlitePage]:
+    def page(self, key: str, period: str, runs: Sequence[str] = ()) -> Iterator[SqlitePage]:
         with self._writing() as connection:
             self._do(connection, "add_job", {"key": key})
             page = SqlitePage(self._sight(connection, key, period))

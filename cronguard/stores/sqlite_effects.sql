@@ -7,8 +7,9 @@ select token from run
 
 -- name: add_effects
 insert into effect
-       (kind, period, subject, state, effect_token, idempotent, claim_id, claimed_at, send_by, key, token)
-values (:kind, :period, :subject, :state, :effect_token, :idempotent, :claim_id, :claimed_at, :send_by, :key, :token)
+       (kind, period, subject, state, effect_token, idempotent, claim_id, claimed_at, send_by, key, token, by_once)
+values (:kind, :period, :subject, :state, :effect_token, :idempotent, :claim_id, :claimed_at, :send_by, :key, :token,
+        :by_once)
 on conflict (kind, period, subject) do nothing
 
 -- name: claimable_effects
@@ -40,7 +41,7 @@ select * from effect
 update effect
    set state = :state, idempotent = :idempotent, claim_id = :claim_id, claimed_at = :claimed_at, send_by = :send_by,
        key = :key, token = :token, finished_at = :finished_at, note = :note, resolved_by = :resolved_by,
-       reason = :reason, reported_at = :reported_at
+       reason = :reason, reported_at = :reported_at, by_once = :by_once
  where kind = :kind and period = :period and subject = :subject
 
 -- name: list_effects

@@ -423,6 +423,25 @@ def test_what_a_reader_that_went_away_cannot_have_read_is_released(guard: Guard)
     assert (found[-1], len(found)) == ("0010999", 11_000 - int(found[0]))
 
 
+def test_strangers_word_does_not_make_two_senders_of_one(guard: Guard) -> None:
+    job = guard.start(*ONCE, "--", "sh", "-c", "echo begins >>sent; until [ -e go ]; do sleep 0.05; done")
+    guard.wait_for_line("sent")
+    refused = feed(guard, "ada\n", "release", "mail", *PERIOD, code=125)
+    assert "1 being done by cronguard once, which alone can release it (first 'ada')" in refused.only_line
+    assert quiet(guard.run(*ONCE, "--", "sh", "-c", "echo again >>sent"))
+    (guard.folder / "go").touch()
+    assert (code_of(job), guard.lines("sent")) == (0, ["begins"])
+    assert effects(guard) == {"ada": "sent"}
+
+
+def test_what_is_unknown_is_released_by_a_person_only(guard: Guard) -> None:
+    feed(guard, "ada\n", "claim", "mail", *PERIOD, "--send-within", "1s")
+    wait_until(lambda: effects(guard, "--state", "unknown") == {"ada": "unknown"})
+    refused = feed(guard, "ada\n", "release", "mail", *PERIOD, code=125)
+    assert "1 unknown: whoever has looked says which by cronguard resolve (first 'ada')" in refused.only_line
+    assert effects(guard) == {"ada": "unknown"}
+
+
 # --- inside a run -----------------------------------------------------------------------------------------------------
 
 

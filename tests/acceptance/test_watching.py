@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance.looking import QUICK_BEATS
 from tests.acceptance.test_inside import script
 from tests.acceptance.test_terminals import ASCII
+from tests.conftest import Database
 from tests.rig.guard import PROGRAM, Guard, code_of
 from tests.rig.supervised import start
 from tests.rig.terminal import CTRL_C, PROMPT, Terminal
@@ -133,6 +134,22 @@ def test_run_is_followed_to_its_end_and_its_code_is_ours(guard: Guard, ending: s
         f"job 2026-11-28  running, attempt 1 on {host}", "job 2026-11-28  progress 1/2: from A on",
         f"job 2026-11-28  {words}",
     ]  # fmt: skip
+
+
+def test_note_that_a_job_gave_by_sql_moves_no_cursor(postgres_guard: Guard, database: Database) -> None:
+    guard = postgres_guard
+    run = start(guard, "until [ -e go ]; do sleep 0.05; done", "--period", "2026-11-28", *QUICK_BEATS)
+    with (guard.folder / "watched").open("w") as file:
+        watching = guard.start("watch", "job", stdout=file)
+    guard.wait_for_line("watched")
+    with database.connect() as connection:
+        said = ("job", guard.show("job")["token"], "a\x1b[31mRED\nsecond line")
+        assert connection.execute("select cronguard.beat(%s, %s, %s)", said).fetchone() == (True,)
+    seen = "a^[[31mRED\\nsecond line"
+    wait_until(lambda: any(line.endswith(f"progress {seen}") for line in guard.lines("watched")))
+    assert f"progress note  {seen}\n" in guard.run("show", "job").out
+    (guard.folder / "go").touch()
+    assert (run.code(), code_of(watching)) == (0, 0)
 
 
 def test_run_that_is_over_is_told_at_once(guard: Guard) -> None:

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from cronguard.domain.claim import Granted
-from cronguard.domain.effect import EffectState, Sender, claim_again
+from cronguard.domain.effect import EffectState, Said, Sender, claim_again, parse_kind, release
+from cronguard.domain.progress import Extended
 from cronguard.ports import Beat, EffectStore
 from cronguard.stores import application_grants, open_effects
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
-from tests.rig.firings import SUCCEEDED, claim, finish, granted
-from tests.rig.sending import KIND, PERIOD, effects_on, sender, states, won
-from tests.rig.waiting import in_background, still_waits
+from tests.rig.firings import SUCCEEDED, claim, finish, granted, ledger_on
+from tests.rig.sending import KIND, PERIOD, effects_on, inside, sender, states, won
+from tests.rig.waiting import in_background, still_waits, wait_until
 
 Job = psycopg.Connection[Any]
 FENCED = "CG002"
 claim_run = partial(claim, period=PERIOD)  # the clock is the server's, and today is another day
 TINY = timedelta(microseconds=1)
+TEN_MINUTES = timedelta(minutes=10)
+WAITING = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
 @pytest.fixture
@@ -197,6 +204,32 @@ def test_beats_and_progress_go_on_while_a_transaction_holds_the_run(store: Effec
     assert beaten.result(30)
 
 
+def test_snapshot_from_before_an_extension_is_to_be_tried_again(store: EffectStore, job: Job) -> None:
+    """The holder is live; but Postgres locks no row for a snapshot that does not show it as it is."""
+    held = granted(claim_run(store, complete_by="1h", extend_max=timedelta(hours=1)))
+    job.execute("set session characteristics as transaction isolation level repeatable read")
+    job.commit()
+    job.execute("select 1 from pg_class limit 1")
+    assert ledger_on(store).extend(inside(held), TEN_MINUTES).answer is Extended.GRANTED
+    assert refused(job, "assert_token", held.run.key, held.run.token) == "40001"
+    assert_token(job, held)
+    job.commit()
+
+
+def test_extension_that_waits_for_a_jobs_transaction_keeps_no_beat_waiting(
+    store: EffectStore, job: Job, database: Database
+) -> None:
+    held = granted(claim_run(store, complete_by="1h", extend_max=timedelta(hours=1)))
+    assert_token(job, held)
+    extending = in_background(lambda: ledger_on(store).extend(inside(held), TEN_MINUTES))
+    with database.connect() as other:
+        wait_until(lambda: other.execute(WAITING).fetchall(), 20)
+        other.execute("select from cronguard.lease for update nowait")
+    assert not extending.done()
+    job.commit()
+    assert extending.result(20).answer is Extended.GRANTED
+
+
 def test_snapshot_from_before_a_recovery_fails_too(store: EffectStore, job: Job, database: Database) -> None:
     held = granted(claim_run(store))
     job.execute("set transaction isolation level repeatable read")
@@ -204,6 +237,26 @@ def test_snapshot_from_before_a_recovery_fails_too(store: EffectStore, job: Job,
     let_the_lease_end(database)
     recover(store)()
     assert refused(job, "assert_token", held.run.key, held.run.token) == "40001"
+
+
+@pytest.mark.needs("psql")
+def test_example_of_the_manual_exits_0_only_where_the_fence_let_it_pass(
+    store: EffectStore, database: Database, role: str
+) -> None:
+    page = (Path(__file__).parents[2] / "man" / "cronguard-once.1").read_text().replace("\\e\n", "\\\n")
+    (example,) = re.findall(r"^psql .*?^END$", page, re.DOTALL | re.MULTILINE)
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as superuser:
+        superuser.execute("create table account as select 5 as balance; grant select, update on account to public")
+    held = granted(claim_run(store))
+    told = {"CRONGUARD_KEY": held.run.key, "APP_DSN": database.server.dsn(database.name, user=role)}
+    codes = []
+    for token in (held.run.token, held.run.token - 1):
+        environment = os.environ | told | {"CRONGUARD_TOKEN": str(token)}
+        done = subprocess.run(["sh", "-ec", example], env=environment, capture_output=True, timeout=60, check=False)
+        codes.append(done.returncode)
+    assert codes == [0, 3]
+    with database.connect() as connection:
+        assert connection.execute("select balance from account").fetchone() == (4,)
 
 
 # --- Effects ----------------------------------------------------------------------------------------------------------
@@ -231,9 +284,75 @@ def test_effect_in_the_jobs_own_transaction(store: EffectStore, job: Job) -> Non
     assert [str(token) for token in ask(job, "effect_token", KIND, "ada", PERIOD)] == [sent.effect_token]
 
 
+def test_the_schema_releases_outside_of_a_run_what_the_domain_does(store: EffectStore, job: Job) -> None:
+    for number, (state, by_once, overdue) in enumerate(product(EffectState, (False, True), (False, True))):
+        who = f"customer {number}"
+        claimer = replace(sender(within=TINY if overdue else timedelta(hours=1)), by_once=by_once)
+        won(store, who, by=claimer)
+        with store.effects() as page:
+            (there,) = page.find(KIND, PERIOD, [who])
+            there = replace(there, state=state, finished_at=None if state is EffectState.SENDING else page.now)
+            page.change([there])
+            said, _ = release(there, None, None, page.now)
+        answer = ask(job, "release_effect", KIND, who, PERIOD)
+        job.commit()
+        assert answer == [said in (Said.WRITTEN, Said.ALREADY_SO)], (there, said)
+        again = ask(job, "claim_effect", KIND, who, PERIOD)
+        assert again == answer  # and it is nobody's in particular now
+        assert ask(job, "release_effect", KIND, who, PERIOD) == answer
+        job.commit()
+
+
 def test_outside_of_a_run_the_period_must_be_named(store: EffectStore, job: Job) -> None:
     assert refused(job, "claim_effect", KIND, "ada") == "CG004"
     assert ask(job, "claim_effect", KIND, "ada", PERIOD) == [True]
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"kind": None}, "the kind must be 1 to 255 bytes"),
+    ({"kind": ""}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "my kind "}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "\x1b[31m"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "non\u00a0breaking"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "left\u202eright"}, "the kind must be 1 to 255 bytes"),
+    ({"kind": "ü" * 128}, "the kind must be 1 to 255 bytes"),
+    ({"period": " 2026"}, "the period must be 1 to 255 bytes"),
+    ({"period": "2026\n11"}, "the period must be 1 to 255 bytes"),
+    ({"period": "current"}, "current is no period of an effect"),
+    ({"token": 5}, "a run is named by its key and its token, neither without the other"),
+    ({"key": "job"}, "a run is named by its key and its token, neither without the other"),
+    ({"subject": None}, "each subject must be 1 to 1000 bytes"),
+    ({"subject": ""}, "each subject must be 1 to 1000 bytes"),
+    ({"subject": "ü" * 501}, "each subject must be 1 to 1000 bytes"),
+    ({"send_within": None}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(0)}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(hours=-1)}, "send_within must be more than nothing"),
+    ({"send_within": timedelta(days=3661)}, "send_within must be more than nothing"),
+    ({"idempotent": None}, "idempotent must be true or false"),
+]
+
+
+def test_what_the_command_line_would_refuse_is_refused_in_one_line(store: EffectStore, job: Job) -> None:
+    """A job could claim it, and no person could then resolve it by the name that it has."""
+    for wrong, why in REFUSED:
+        asked = {"kind": KIND, "subject": "ada", "period": PERIOD} | wrong
+        call = "select cronguard.claim_effect({})".format(", ".join(f"{name} => %({name})s" for name in asked))
+        with pytest.raises(psycopg.Error) as error:
+            job.execute(call.encode(), asked)
+        job.rollback()
+        said = str(error.value.diag.message_primary)
+        assert (error.value.sqlstate, why in said, "\n" in said) == ("CG004", True, False), wrong
+    assert states(store) == {}
+
+
+@pytest.mark.parametrize("standard", ["on", "off"])
+def test_kinds_that_the_command_line_takes(store: EffectStore, job: Job, standard: str) -> None:
+    job.execute(f"set standard_conforming_strings = {standard}".encode())
+    for kind in ("mail", "two words", "Grüße/日本:1", "ü" * 127, "\U0001f4e7"):
+        assert ask(job, "claim_effect", kind, "two\nlines", PERIOD) == [True]
+        job.commit()
+        assert states(store, kind) == {"two\nlines": "sending"}
+        assert parse_kind(kind) == kind
 
 
 def test_claimers_of_one_subject_wait_for_each_other(store: EffectStore, connect: Callable[[], Job]) -> None:
@@ -292,6 +411,16 @@ def test_beat_is_seen_by_the_worker_at_its_next_beat(store: EffectStore, job: Jo
     again = worker_beats(store, held)
     assert again and again.progressed_at and again.progressed_at > said.progressed_at
     assert noted(store) == "customers from K on"
+
+
+def test_note_that_is_too_long_is_cut_and_undoes_nothing(store: EffectStore, job: Job) -> None:
+    held = granted(claim_run(store))
+    assert ask(job, "claim_effect", KIND, "ada", None, held.run.key, held.run.token) == [True]
+    assert ask(job, "beat", held.run.key, held.run.token, "ü" * 1001) == [True]
+    job.commit()
+    assert worker_beats(store, held)
+    assert noted(store) == "ü" * 1000
+    assert states(store) == {"ada": "sending"}
 
 
 def test_signs_of_attempts_that_are_over_are_cleared_away(store: EffectStore, job: Job, database: Database) -> None:

@@ -45,7 +45,7 @@ def test_what_is_written_is_read_back_unchanged(store: EffectStore, clock: Clock
     (first,) = store.list_effects(KIND, PERIOD, None, 10).effects
     full = replace(
         first, state=EffectState.SENT, finished_at=clock.forward(minutes=1), note="no. 12", resolved_by="ada@alpha",
-        reason="asked", reported_at=clock.now,
+        reason="asked", reported_at=clock.now, by_once=True,
     )  # fmt: skip
     assert all(getattr(full, field.name) is not None for field in fields(Effect))
     with store.effects() as page:
@@ -146,13 +146,31 @@ def test_abandoned_is_claimed_again_at_an_idempotent_provider_only(
 
 
 def test_late_word_of_the_sender_is_believed(store: EffectStore, clock: Clock) -> None:
-    won(store, "a", "b", by=sender(within=MINUTE))
+    asking = sender(within=MINUTE)
+    won(store, "a", "b", by=asking)
     clock.forward(seconds=61)
     effects_on(store).report_abandoned()
     told = effects_on(store).confirm(KIND, PERIOD, ["a", "nobody"], "no. 12")
     assert (told.counts[Said.WRITTEN], told.first[Said.NOT_CLAIMED]) == (1, "nobody")
-    assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.WRITTEN] == 1
+    assert effects_on(store).release(KIND, PERIOD, ["b"], None, asking.claim_id).counts[Said.WRITTEN] == 1
     assert states(store) == {"a": "sent", "b": "released"}
+
+
+def test_stranger_outside_of_a_run_releases_neither_what_once_is_about_nor_what_is_unknown(
+    store: EffectStore, clock: Clock
+) -> None:
+    once = replace(sender(), by_once=True)
+    won(store, "a", by=once)
+    won(store, "b", by=sender(within=MINUTE))
+    assert effects_on(store).release(KIND, PERIOD, ["a"], None).counts[Said.BEING_SENT] == 1
+    clock.forward(seconds=61)
+    assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.IS_UNKNOWN] == 1  # not marked yet
+    effects_on(store).mark_abandoned()
+    assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.IS_UNKNOWN] == 1
+    assert effects_on(store).release(KIND, PERIOD, ["a"], None, once.claim_id).counts[Said.WRITTEN] == 1
+    assert won(store, "a") == ["a"]  # by claim, this time
+    assert effects_on(store).release(KIND, PERIOD, ["a"], None).counts[Said.WRITTEN] == 1
+    assert states(store) == {"a": "released", "b": "unknown"}
 
 
 def test_attempt_that_was_overtaken_can_confirm_what_it_did_and_release_nothing_of_others(

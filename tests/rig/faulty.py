@@ -15,7 +15,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -98,9 +98,9 @@ class FaultyStore:
         return getattr(self._store, name)
 
     @contextmanager
-    def page(self, key: str, period: str) -> Iterator[Page]:
+    def page(self, key: str, period: str, runs: Sequence[str] = ()) -> Iterator[Page]:
         self._stand_still("before_finish" if self._is_granted else "before_claim", key)
-        with self._store.page(key, period) as page:
+        with self._store.page(key, period, runs) as page:
             watched = _Watched(page)
             yield watched
         if watched.change.taken:

@@ -97,6 +97,22 @@ def test_only_its_sender_can_say_that_it_was_not(
     assert (said, after.state) == ((Said.WRITTEN, RELEASED) if may else (Said.NOT_YOURS, state))
 
 
+@pytest.mark.parametrize("state", [SENDING, UNKNOWN])
+@pytest.mark.parametrize("by_once", [False, True])
+@pytest.mark.parametrize("now", [NOW, LATER])
+def test_outside_of_a_run_only_the_call_itself_can_say_so_of_what_is_unknown_or_being_done(
+    state: EffectState, by_once: bool, now: datetime
+) -> None:
+    there = effect(state, sender=replace(SENDER, inside=None, by_once=by_once))
+    assert release(there, "call-1", None, now)[0] is Said.WRITTEN
+    assert release(there, "call-2", None, now)[0] is Said.NOT_YOURS
+    abandoned = state is UNKNOWN or now is LATER
+    expected = Said.IS_UNKNOWN if abandoned else Said.BEING_SENT if by_once else Said.WRITTEN
+    said, after = release(there, None, None, now)
+    assert (said, after == there) == (expected, expected is not Said.WRITTEN)
+    assert release(replace(there, key=MINE.key, token=MINE.token), None, MINE, now)[0] is Said.WRITTEN
+
+
 def test_what_was_sent_is_not_released_and_what_was_released_is_so_already() -> None:
     assert release(effect(SENT), None, MINE, NOW)[0] is Said.WAS_SENT
     assert release(effect(RELEASED), None, None, NOW)[0] is Said.ALREADY_SO

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cronguard.domain.run import Captured
-from cronguard.domain.transcript import texts_of, visible
+from cronguard.domain.transcript import on_one_line, quoted, texts_of, visible
 
 
 def test_character_on_the_edge_of_head_and_tail_is_whole_where_nothing_is_left_out() -> None:
@@ -51,3 +53,25 @@ def test_what_does_not_print_is_written_out(text: str, seen: str) -> None:
 @given(st.text())
 def test_nothing_that_could_move_a_cursor_is_left(text: str) -> None:
     assert all(character.isprintable() or character in "\n\t\u00a0" for character in visible(text))
+
+
+def test_on_one_line_nothing_reads_as_another_record() -> None:
+    assert on_one_line("a\x1b[2Jb\r\nsecond\n") == "a^[[2Jb\\nsecond\\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("ada", "ada"),
+        ("", "''"),
+        ("Zoë, 2. Stock", "'Zoë, 2. Stock'"),
+        ("it's", "'it'\"'\"'s'"),
+        ("two\nlines\tit's \\ é", "$'two\\nlines\\tit\\047s \\134 é'"),
+        ("\x1b[2J7", "$'\\033[2J7'"),
+        ("\u202e7", "$'\\342\\200\\2567'"),
+    ],
+)
+def test_a_shell_reads_back_what_is_quoted(text: str, word: str) -> None:
+    assert quoted(text) == word
+    read = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    assert read.stdout == text.encode()

@@ -17,6 +17,7 @@ create table cronguard.effect (
   resolved_by  text, -- the person who looked, where nobody else knew
   reason       text,
   reported_at  timestamptz, -- when a supervisor told of one that is unknown
+  by_once      boolean not null default false, -- one process claimed it, and waits for the end of what it started
   primary key (kind, period, subject),
   constraint effect_of_a_run check ((key is null) = (token is null)),
   constraint effect_finished check ((state = 'sending') = (finished_at is null))
@@ -94,12 +95,35 @@ create function cronguard.claim_effects(
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare clock timestamptz; call uuid := gen_random_uuid(); of_period text := claim_effects.period;
+  -- What the command line refuses, and what a constraint would: by such a name nobody could list or resolve it.
+  odd constant text := E'^$|^ | $|[\\u0001-\\u001f\\u007f-\\u00a0\\u00ad\\u061c\\u1680\\u180e\\u2000-\\u200f'
+    '\\u2028-\\u202f\\u205f-\\u206f\\u3000\\ue000-\\uf8ff\\ufeff\\ufff0-\\ufffb]';
+  wrong constant text := case
+    when (claim_effects.key is null) <> (claim_effects.token is null) then
+      'a run is named by its key and its token, neither without the other'
+    when claim_effects.key is null and of_period is null then
+      'outside of a run the period must be named'
+    when claim_effects.kind is null or claim_effects.kind ~ odd or octet_length(claim_effects.kind) > 255 then
+      'the kind must be 1 to 255 bytes, without control characters and without blanks around it'
+    when of_period ~ odd or octet_length(of_period) > 255 then
+      'the period must be 1 to 255 bytes, without control characters and without blanks around it'
+    when of_period in ('current', 'previous') then
+      of_period || ' is no period of an effect; name it, such as 2026-11-30'
+    when exists (
+        select from unnest(claim_effects.subjects) s where (octet_length(s) between 1 and 1000) is not true) then
+      'each subject must be 1 to 1000 bytes'
+    when (claim_effects.send_within between '1 microsecond' and '3660 days') is not true then
+      'send_within must be more than nothing, and at most ten years'
+    when claim_effects.idempotent is null then
+      'idempotent must be true or false'
+  end;
 begin
+  if wrong is not null then
+    raise exception '%', wrong using errcode = 'CG004';
+  end if;
   if claim_effects.key is not null then
     perform cronguard.assert_token(claim_effects.key, claim_effects.token);
     of_period := coalesce(of_period, cronguard.period(claim_effects.key, claim_effects.token));
-  elsif of_period is null then
-    raise exception 'outside of a run the period must be named' using errcode = 'CG004';
   end if;
   clock := clock_timestamp();
   return query
@@ -115,7 +139,7 @@ begin
     update cronguard.effect e
        set state = 'sending', idempotent = claim_effects.idempotent, claim_id = call, claimed_at = clock,
            send_by = clock + claim_effects.send_within, key = claim_effects.key, token = claim_effects.token,
-           finished_at = null, note = null, resolved_by = null, reason = null, reported_at = null
+           finished_at = null, note = null, resolved_by = null, reason = null, reported_at = null, by_once = false
      where e.kind = claim_effects.kind and e.period = of_period and e.subject = any (claim_effects.subjects)
        and (e.state = 'released'
             or e.idempotent and claim_effects.idempotent
@@ -153,7 +177,8 @@ begin
   return found;
 end $$;
 
--- It was certainly not done: it may be claimed again. False: it was sent, or it is not the caller's.
+-- It was certainly not done: it may be claimed again. False: it was sent, or it is not the caller's; or outside of a
+-- run, where nothing tells one sender from another, cronguard once is about it, or its time is over.
 create function cronguard.release_effect(
     kind text, subject text, period text, key text default null, token bigint default null) returns boolean
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -165,12 +190,14 @@ begin
    where e.kind = release_effect.kind and e.period = release_effect.period and e.subject = release_effect.subject
      and (e.state = 'released'
           or e.state in ('sending', 'unknown')
-             and e.key is not distinct from release_effect.key and e.token is not distinct from release_effect.token);
+             and e.key is not distinct from release_effect.key and e.token is not distinct from release_effect.token
+             and (e.key is not null or e.state = 'sending' and e.send_by >= clock_timestamp() and not e.by_once));
   return found;
 end $$;
 
 -- A sign of life, as cronguard beat gives it. It is seen at its commit, and by the worker at its next beat: written into
--- the lease itself, by a caller whose transaction goes on, it would keep the lease from being renewed.
+-- the lease itself, by a caller whose transaction goes on, it would keep the lease from being renewed. What is said at
+-- too great a length is cut: it is no reason to undo the caller's transaction.
 create function cronguard.beat(key text, token bigint, note text default null) returns boolean
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -182,7 +209,7 @@ begin
   delete from cronguard.sign s
     where s.key = beat.key and not exists (select from cronguard.lease l where l.key = s.key and l.token = s.token);
   insert into cronguard.sign as s (key, token, progressed_at, note)
-    values (beat.key, beat.token, clock_timestamp(), beat.note)
+    values (beat.key, beat.token, clock_timestamp(), left(beat.note, 1000))
     on conflict (key, token) do update
        set progressed_at = excluded.progressed_at, note = coalesce(excluded.note, s.note);
   return true;

@@ -17,6 +17,7 @@ create table effect (
   resolved_by  text, -- the person who looked, where nobody else knew
   reason       text,
   reported_at  integer, -- when a supervisor told of one that is unknown
+  by_once      integer not null default 0, -- one process claimed it, and waits for the end of what it started
   primary key (kind, period, subject),
   constraint effect_of_a_run check ((key is null) = (token is null)),
   constraint effect_finished check ((state = 'sending') = (finished_at is null))
