@@ -118,10 +118,12 @@ ODD = ("two\nlines", "esc\x1b[2J, it's 7 \\ é", "--sent", "\u202etfel")
 
 
 def test_effect_with_an_odd_name_can_be_resolved_by_what_is_told(guard: Guard) -> None:
-    (guard.folder / "odd").write_text("\0".join(ODD))
-    claim = ("claim", "mail", "--period", PERIOD, "--send-within", "1s", "-0", "--file", "odd")
-    assert guard.run(*claim).code == 0
-    lines = wait_until(lambda: report(guard))
+    for number, subject in enumerate(ODD):
+        (guard.folder / "odd").write_text(subject)
+        claim = ("claim", "mail", "--period", f"p{number}", "--send-within", "1s", "-0", "--file", "odd")
+        assert guard.run(*claim).code == 0
+    wait_until(lambda: f"{len(ODD)} effects are unknown" in guard.run("status").out, saying="their send-by is over")
+    lines = report(guard)
     assert len(lines) == len(ODD)
     assert all(cell.isprintable() for line in lines for cell in line)
     for *_, command in lines:

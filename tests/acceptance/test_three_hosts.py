@@ -33,7 +33,7 @@ class Example:
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self._words, self._temporary = folder / "words", folder / "temporary"
         self._temporary.mkdir()
-        self._mounts = mounts()
+        self._mounts = mounts(self._temporary)
         self._held: list[int] = []
         with self._words.open("wb") as words:
             self.process = subprocess.Popen(
@@ -68,7 +68,7 @@ class Example:
         """No process in its namespaces, so none of their mounts either; no mount of the real system; no file."""
         left = [pid for pid in os.listdir("/proc") if pid.isdigit() and self._lives_in(pid)]
         assert not left
-        assert mounts() == self._mounts
+        assert mounts(self._temporary) == self._mounts
         assert not list(self._temporary.iterdir())
         assert not [den for den in self.dens if den.exists()]
 
@@ -99,11 +99,11 @@ def home_of(pid: int) -> Path:
     return Path("/")
 
 
-def mounts() -> list[str]:
+def mounts(ours: Path) -> list[str]:
     """Where something is mounted, as this process sees it, but for what other tests have for a while."""
     places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    of_others = (tempfile.gettempdir() + "/cronguard-", "/run/netns", "/var/run/netns")
-    return [place for place in places if not place.startswith(of_others)]
+    of_others = (tempfile.gettempdir() + "/", "/run/netns", "/var/run/netns")
+    return [place for place in places if place.startswith(f"{ours}/") or not place.startswith(of_others)]
 
 
 @pytest.fixture
