@@ -22,6 +22,7 @@ PERIOD = "2026-11-28"
 SHORT = ("--lease", "8s", "--beat-every", "1s", "--stop-grace", "1s")
 UNTIL_GO = ("sh", "-c", "echo $$ $CRONGUARD_TOKEN >>started; until [ -e go ]; do sleep 0.1; done; echo >>ended")
 WAITING = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
+LEASED = "select lease_until from cronguard.lease"
 ENDED_BY = {"cancelled": "pg_cancel_backend", "terminated": "pg_terminate_backend"}
 
 
@@ -229,7 +230,7 @@ def test_a_standby_alone_says_what_it_is(lagging: Cluster, bare_guard: Guard, tm
     assert "@" not in refused.only_line
 
 
-def test_a_host_that_does_not_even_refuse_costs_no_lease(
+def test_a_host_that_does_not_even_refuse_is_waited_for_once(
     database: Database, proxy: Callable[[Server], Proxy], bare_guard: Guard, tmp_path: Path
 ) -> None:
     silent = proxy(database.server)
@@ -237,12 +238,38 @@ def test_a_host_that_does_not_even_refuse_costs_no_lease(
     dsn = database.tcp_dsn.replace(f":{database.server.port}/", f":{silent.port},127.0.0.1:{database.server.port}/")
     host = bare_guard.with_env(CRONGUARD_DSN=dsn, CRONGUARD_STATE_DIR=str(tmp_path / "alpha"))
     assert host.run("init").code == 0
-    run = start(host, "--lease", "16s", "--beat-every", "2s", "--stop-grace", "1s")
+    run = start(host, "--lease", "16s", "--beat-every", "1s", "--stop-grace", "1s")
     asked = silent.connections
-    wait_until(lambda: silent.connections >= asked + 3, within=60, saying="three more beats")
+    with database.connect() as connection:
+        for _ in range(3):
+            last = connection.execute(LEASED).fetchall()
+            wait_until(lambda last=last: connection.execute(LEASED).fetchall() != last, within=60, saying="a beat")  # type: ignore[misc]
+    assert silent.connections == asked
     go(host)
     assert code_of(run) == 0
+    assert silent.connections == asked
     assert len(host.show("job", PERIOD)["attempts"]) == 1
+
+
+def test_a_host_that_falls_silent_is_asked_last_from_then_on(
+    database: Database, proxy: Callable[[Server], Proxy]
+) -> None:
+    first, second = proxy(database.server), proxy(database.server)
+    dsn = database.tcp_dsn.replace(f":{database.server.port}/", f":{first.port},127.0.0.1:{second.port}/")
+    open_store(parse_dsn(database.dsn)).migrate()
+    store = open_store(parse_dsn(dsn))
+    for _ in range(2):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (2, 0)
+    first.black_hole()
+    for _ in range(3):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (3, 3)
+    first.restore()
+    second.cut()
+    for _ in range(2):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (5, 3)
 
 
 # --- what an asynchronous standby has forgotten -----------------------------------------------------------------------
