@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from cronguard.errors import LedgerUnavailable
 from cronguard.stores import open_store
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
@@ -270,6 +272,22 @@ def test_a_host_that_falls_silent_is_asked_last_from_then_on(
     for _ in range(2):
         store.look("job", "x")
     assert (first.connections, second.connections) == (5, 3)
+
+
+def test_hosts_that_are_all_silent_take_no_longer_together_than_an_answer_may(
+    database: Database, proxy: Callable[[Server], Proxy]
+) -> None:
+    """Three with five seconds each would outlast the lease that an answer of six belongs to."""
+    silent = [proxy(database.server) for _ in range(3)]
+    for way in silent:
+        way.black_hole()
+    hosts = ",".join(f"127.0.0.1:{way.port}" for way in silent)
+    dsn = database.tcp_dsn.replace(f"127.0.0.1:{database.server.port}", hosts)
+    asked_at = time.monotonic()
+    with pytest.raises(LedgerUnavailable, match="no answer in time"):
+        open_store(parse_dsn(dsn), answer_within=6).look("job", "x")
+    assert time.monotonic() - asked_at < 12
+    assert [way.connections for way in silent] == [1, 1, 1]
 
 
 # --- what an asynchronous standby has forgotten -----------------------------------------------------------------------
