@@ -17,6 +17,7 @@ from tests.rig.cluster import Cluster
 from tests.rig.firings import TERMS, claim, granted
 from tests.rig.guard import Guard, code_of, wait_dead
 from tests.rig.postgres import Server
+from tests.rig.processes import stopped
 from tests.rig.proxy import Proxy
 from tests.rig.waiting import in_background, still_waits, wait_until
 
@@ -389,3 +390,47 @@ def test_a_result_that_only_the_old_primary_knew_is_not_known(
     assert host.show("job", PERIOD)["state"] == "running"
     again = host.run("run", "--key", "job", "--period", PERIOD, *SHORT, "--if-held", "wait", "--", *UNTIL_GO)
     assert (again.code, len(host.lines("started"))) == (0, 2)
+
+
+# --- an old primary that nobody has fenced ----------------------------------------------------------------------------
+
+
+def promoted_beside(cluster: Cluster, host: Guard, tmp_path: Path) -> tuple[int, subprocess.Popen[str]]:
+    """A run's command, and another host that waits for the run at the new primary, until it has got it: the link
+    between the servers is lost, the standby promoted, and the old primary goes on."""
+    cluster.settle()
+    command = int(host.lines("started")[0].split()[0])
+    cluster.standbys[0].promote()
+    cluster.servers.reverse()
+    other = other_host(host, tmp_path).with_env(CRONGUARD_DSN=cluster.dsn("ops"))
+    rival = other.start("run", "--key", "job", "--period", PERIOD, "--if-held", "wait", *SHORT, "--", *UNTIL_GO)
+    host.wait_for_line("started", 2, within=60)
+    return command, rival
+
+
+def test_two_primaries_are_two_runs_which_is_the_documented_hole(
+    lagging: Cluster, bare_guard: Guard, tmp_path: Path
+) -> None:
+    host = host_on(lagging, bare_guard, tmp_path)
+    run = start(host, *SHORT)
+    command, rival = promoted_beside(lagging, host, tmp_path)
+    last = leases(lagging)
+    wait_until(lambda: leases(lagging) != last, within=30, saying="the old primary takes another beat")
+    assert not stopped(command)
+    go(host)
+    assert (code_of(run), code_of(rival)) == (0, 0)
+
+
+def test_an_old_primary_whose_commits_wait_for_a_standby_keeps_nobody_running(
+    replicated: Cluster, bare_guard: Guard, tmp_path: Path
+) -> None:
+    host = host_on(replicated, bare_guard, tmp_path)
+    run = start(host, *SHORT)
+    command, rival = promoted_beside(replicated, host, tmp_path)
+    assert stopped(command)
+    go(host)
+    assert code_of(rival) == 0
+    assert stopped(command)
+    replicated.primary.kill()
+    assert code_of(run, within=60) == 76
+    assert len(host.lines("ended")) == 1
