@@ -12,6 +12,7 @@ from cronguard.process.command import STRAGGLERS_GET
 from cronguard.services.ledger import STAND_BY_LOOKS
 from cronguard.services.run import GUARDIAN_WAITS
 from cronguard.settings.knobs import BY_NAME
+from cronguard.stores.postgres_connection import CONNECTION_DEFAULTS
 
 
 def bounds() -> Iterator[tuple[str, str, str]]:
@@ -21,7 +22,7 @@ def bounds() -> Iterator[tuple[str, str, str]]:
         it.total_seconds() for it in (terms.lease_for, terms.beat_every, terms.stop_grace, terms.margin)
     )
     answer = min(LONGEST_ANSWER, lease / BEATS_OUTLAST)
-    wait = _default("db_wait").total_seconds()
+    wait, connect = _default("db_wait").total_seconds(), CONNECTION_DEFAULTS["connect_timeout"]
     yield (
         "G1: a silent ledger: the command stands still",
         _s(lease - margin),
@@ -39,8 +40,11 @@ def bounds() -> Iterator[tuple[str, str, str]]:
     )
     yield (
         "G1: a claim that a failover forgot: its holder is stopped",
-        _s(beat + answer),
-        (f"a beat (`--beat-every`, a sixth of the lease: {_s(beat)}) and its answer (at most {_s(answer)})"),
+        f"{_s(beat + answer)}, {_s(lease - margin)}",
+        (
+            f"a beat (`--beat-every`, a sixth of the lease: {_s(beat)}) and its answer (at most {_s(answer)}); where a "
+            "server is silent first, or that beat fails, it stands still at the latest as for a silent ledger"
+        ),
     )
     yield (
         "G3: a host that died is seen",
@@ -62,7 +66,14 @@ def bounds() -> Iterator[tuple[str, str, str]]:
         _s(STRAGGLERS_GET + grace),
         (f"{_s(STRAGGLERS_GET)} to end by itself, then `--stop-grace` (`--stragglers kill`)"),
     )
-    yield "G6: nothing is started, exit 75", _s(wait), "`--db-wait`"
+    yield (
+        "G6: nothing is started, exit 75",
+        f"{_s(wait)}, {_s(wait + 2 * answer)}",
+        (
+            "`--db-wait`; where servers are silent, the try besides that is under way then: connecting "
+            f"({_s(connect)} a server, {_s(answer)} in all) and an answer (at most {_s(answer)})"
+        ),
+    )
     yield (
         "G6: a result is kept on the host",
         _s(lease - margin),

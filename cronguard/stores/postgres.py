@@ -17,7 +17,7 @@ from cronguard.domain.run import Change, Lease, Record, Sight, Skip, SkipReason
 from cronguard.ports import Beat, Foregone, Hold
 from cronguard.stores import rows, schema
 from cronguard.stores.postgres_connection import Row, check, connect
-from cronguard.stores.postgres_errors import confirmed, translated
+from cronguard.stores.postgres_errors import confirmed, told_by_version, translated
 from cronguard.stores.postgres_overview import PostgresOverview
 from cronguard.stores.postgres_pruning import PostgresPruning
 from cronguard.stores.postgres_steps import PostgresSteps
@@ -180,7 +180,11 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
     def _exchange(self, connection: psycopg.Connection[Row], *asked: tuple[str, Row | None]) -> dict[str, list[Row]]:
         """All of these statements in one round trip; the answers by statement name."""
         committing = self._in_doubt or (asked[-1][0] == "commit" and asked[0][0] != "begin_look")
-        with translated(self.name, committing=committing), confirmed(connection, self.name):
+        with (
+            translated(self.name, committing=committing),
+            confirmed(connection, self.name),
+            told_by_version(connection, lambda: self._check_schema({"schema": self._schema(connection)})),
+        ):
             with connection.pipeline():
                 cursors = [(name, connection.execute(self._sql[name].encode(), row)) for name, row in asked]
             answers = {name: cursor.fetchall() if cursor.description else [] for name, cursor in cursors}
@@ -272,5 +276,8 @@ class PostgresStore(PostgresOverview, PostgresPruning, PostgresSteps):
         there = connection.execute(self._sql["has_schema"].encode()).fetchone()
         if not (there and there["there"]):
             connection.execute(self._sql["create_schema"].encode())
-        found = connection.execute(self._sql["schema"].encode()).fetchone()
-        return int(found["version"]) if found else 0
+        found = self._schema(connection)
+        return int(found[0]["version"]) if found else 0
+
+    def _schema(self, connection: psycopg.Connection[Row]) -> list[Row]:
+        return connection.execute(self._sql["schema"].encode()).fetchall()

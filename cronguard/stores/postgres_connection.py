@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 # Each only where the DSN or libpq's own environment says nothing. No `options`: poolers refuse it.
 CONNECTION_DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 5,  # seconds, for each address
+    "connect_timeout": 5,  # seconds, for each address; less where there are many
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -27,6 +27,8 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
     "gssencmode": "disable",
 }
 
+PLACE = ("host", "hostaddr", "port")  # each a list in libpq's way, as long as the others; one port is that of all
+_answered: dict[str, int] = {}  # DSN -> which of its servers this process was connected to last
 
 # What the driver logs by itself (an aborted pipeline, with host and user) would be one line too many.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -54,17 +56,51 @@ def check(dsn: str) -> None:
 
 
 def connect(dsn: str, application: str, answer_within: float) -> ImpatientConnection:
-    """A new connection in autocommit, so that every transaction is one that we began ourselves."""
+    """A new connection in autocommit, so that every transaction is one that we began ourselves.
+
+    The server that answered last is asked first: one before it that is silent, and
+    does not even refuse, would cost every question some seconds. All of them
+    together get no longer than an answer, or libpq's least for each.
+    """
     given = conninfo_to_dict(dsn)
+    servers = _servers(given)
     options = {key: value for key, value in CONNECTION_DEFAULTS.items() if key not in given}
-    options["connect_timeout"] = min(CONNECTION_DEFAULTS["connect_timeout"], max(2, int(answer_within)))
+    each = max(2, int(answer_within / len(servers)))
+    options["connect_timeout"] = min(CONNECTION_DEFAULTS["connect_timeout"], each)
     options.setdefault("application_name", application)
+    given |= _with_first(_answered.get(dsn, 0), servers)
     connection = ImpatientConnection.connect(
         **(options | given), autocommit=True, prepare_threshold=None, row_factory=dict_row
     )
+    _answered[dsn] = _which(connection, servers)
     connection.answer_within = answer_within
     connection.adapters.register_loader("uuid", TextLoader)  # a holder is text everywhere else
     return connection
+
+
+def _servers(given: dict[str, Any]) -> list[dict[str, str]]:
+    """The servers that a DSN names, in its order; at least one, and only one where libpq would refuse the lists."""
+    lists = {name: given[name].split(",") for name in PLACE if name in given}
+    count = max(map(len, lists.values()), default=1)
+    if len(lists.get("port", [])) == 1:
+        lists["port"] *= count
+    if any(len(values) != count for values in lists.values()):
+        return [{}]
+    return [{name: values[at] for name, values in lists.items()} for at in range(count)]
+
+
+def _with_first(first: int, servers: list[dict[str, str]]) -> dict[str, str]:
+    ordered = [servers[first], *servers[:first], *servers[first + 1 :]]
+    return {name: ",".join(server[name] for server in ordered) for name in servers[0]}
+
+
+def _which(connection: psycopg.Connection[Row], servers: list[dict[str, str]]) -> int:
+    """Where nothing is written, libpq takes its default."""
+    found = {name: str(getattr(connection.info, name)) for name in PLACE}
+    fits = (
+        at for at, server in enumerate(servers) if all(value in ("", found[name]) for name, value in server.items())
+    )
+    return next(fits, 0)
 
 
 def _bounded(exchange: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:

@@ -22,9 +22,12 @@ class DrilledPostgres(SupervisedPostgres):
         return str(answers["lacking_right"][0]["statement"] or "")
 
     def erase(self, key: str) -> None:
+        """A claim may be on its way whose job nobody can see yet: only who would add it too waits for its end."""
         asked = {"key": key}
         with self._connection() as connection:
-            self._exchange(connection, *self._begin_page(), ("lock_job", asked), ("lock_leases", asked))
+            self._exchange(
+                connection, *self._begin_page(), ("add_job", asked), ("lock_job", asked), ("lock_leases", asked)
+            )
             self._commit(connection, [(name, asked) for name in ERASES])
 
     def by_way_of(self, detour: Callable[[Way], Way]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ _IN_OUR_WORDS = {
 _NOT_REPLICATED = "01000"  # the warning with which a wait for a synchronous standby ends that was cancelled
 _UNCONFIRMED = "did not confirm a commit in time (does its synchronous standby answer?)"
 _NO_SCHEMA = ("3F000", "42P01")  # the schema, or a table in it, is not there
+_NOT_THERE = (*_NO_SCHEMA, "42703", "42883")  # a column or a function either
 _NO_RIGHTS = "42501"
 
 # A connection that fails tells no SQLSTATE, only the server's words, and those in the server's language: what
@@ -79,6 +80,18 @@ def confirmed(connection: psycopg.Connection[Any], where: str) -> Iterator[None]
         connection.remove_notice_handler(note)
     if _NOT_REPLICATED in warnings:
         raise unconfirmed(where)
+
+
+@contextmanager
+def told_by_version(connection: psycopg.Connection[Any], check_version: Callable[[], None]) -> Iterator[None]:
+    """What the server does not know may be what a schema of another version has not: that is asked, and said, first."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate in _NOT_THERE:
+            connection.rollback()
+            check_version()
+        raise
 
 
 def unconfirmed(where: str) -> LedgerUnavailable:

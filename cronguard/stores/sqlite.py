@@ -224,8 +224,8 @@ class SqliteStore(SqliteOverview, SqliteSteps):
             return Sight(self._clock())
         with self._connection() as connection:
             connection.execute(self._sql["begin"])
-            found = tuple(rows.run_of(row) for row in self._all(connection, name, asked))
-            return replace(self._sight(connection, key, ""), runs=found)
+            sight = self._sight(connection, key, "")
+            return replace(sight, runs=tuple(rows.run_of(row) for row in self._all(connection, name, asked)))
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         if not self._has_schema(connection):

@@ -105,10 +105,11 @@ def test_file_that_is_no_database(bare_guard: Guard, tmp_path: Path) -> None:
     assert path.read_text() == "some notes\n" * 100
 
 
-def test_database_of_somebody_elses_is_left_alone(bare_guard: Guard, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [(), ("--only-pending",)])
+def test_database_of_somebody_elses_is_left_alone(bare_guard: Guard, tmp_path: Path, asked: tuple[str, ...]) -> None:
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
         database.execute("create table songs (title text)")
-    line = refusal(at(bare_guard, tmp_path / "ledger.db"), *KEY, *STARTS)
+    line = refusal(at(bare_guard, tmp_path / "ledger.db"), *KEY, *asked, *STARTS)
     assert line.endswith("has no cronguard schema yet; create it with: cronguard init")
 
 

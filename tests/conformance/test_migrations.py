@@ -6,15 +6,19 @@ import re
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from cronguard.errors import SchemaMismatch
-from cronguard.stores import open_store, schema, schema_script
+from cronguard.domain.effect import EffectState
+from cronguard.domain.progress import Inside
+from cronguard.errors import CronguardError, SchemaMismatch
+from cronguard.ports import DrilledStore
+from cronguard.stores import open_drilled, open_store, schema, schema_script
 from cronguard.stores.dsn import parse_dsn
 from cronguard.stores.statements import migrations, statements
 from tests.conftest import Database
@@ -54,6 +58,60 @@ def test_schema_from_a_later_version_that_this_one_may_not_write_is_refused(data
             store.look("job", "x")
     else:
         assert store.look("job", "x").job is None  # later, but compatible: an expanding step
+
+
+def _make(database: Database, version: int) -> None:
+    with database.connect() as connection:
+        connection.execute(statements("postgres")["create_schema"].encode())
+        for number, script in migrations("postgres")[:version]:
+            connection.execute(script.encode())
+            connection.execute("insert into cronguard.schema_version (version, min_reader) values (%s, 1)", [number])
+
+
+ASKED: dict[str, Callable[[DrilledStore], object]] = {
+    "look": lambda store: store.look("job", "x"),
+    "page": lambda store: _entered(store.page("job", "x")),
+    "history": lambda store: store.history(None, 1),
+    "show": lambda store: store.show("job", "x"),
+    "backlog": lambda store: store.backlog("job"),
+    "recorded": lambda store: store.recorded("job", "x", "x"),
+    "jobs": lambda store: store.jobs(),
+    "counts": lambda store: store.counts("job", 1),
+    "steps": lambda store: store.steps_of("job", "x"),
+    "effects": lambda store: _entered(store.effects(Inside("job", "x", "me", 1))),
+    "unknown effects": lambda store: store.list_effects("mail", None, EffectState.UNKNOWN, 1),
+    "survey": lambda store: store.survey(None, timedelta(days=1), 1),
+    "glance": lambda store: store.glance("job", ["x"]),
+    "metrics": lambda store: store.metrics(None, 1),
+    "lacking": lambda store: store.lacking(),
+}
+
+
+def _entered(page: AbstractContextManager[object]) -> None:
+    with page:
+        pass
+
+
+@pytest.mark.parametrize("version", range(schema.VERSION))
+def test_older_schema_is_refused_as_what_it_is_whatever_is_asked(database: Database, version: int) -> None:
+    """Not as one that is not there, nor by what a statement misses in it: a host is upgraded before the ledger is."""
+    _make(database, version)
+    said = f"has schema {version}, older than this cronguard needs" if version else "has no cronguard schema yet"
+    store = open_drilled(parse_dsn(database.dsn))
+    for asked in ASKED.values():
+        with pytest.raises(SchemaMismatch, match=said):
+            asked(store)
+        with store.connected(), pytest.raises(SchemaMismatch, match=said):
+            asked(store)
+
+
+def test_column_that_the_right_schema_has_not_is_no_matter_of_its_version(database: Database) -> None:
+    _make(database, schema.VERSION)
+    with database.connect() as connection:
+        connection.execute("alter table cronguard.lease rename column advisory_lock to another")
+    with pytest.raises(CronguardError, match=r"failed \(42703\): column .*advisory_lock") as failed:
+        open_store(parse_dsn(database.dsn)).look("job", "x")
+    assert not isinstance(failed.value, SchemaMismatch)
 
 
 def test_printed_script_makes_the_same_schema_as_init(database: Database, postgres: object) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from cronguard.errors import LedgerUnavailable
 from cronguard.stores import open_store
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
@@ -15,6 +17,7 @@ from tests.rig.cluster import Cluster
 from tests.rig.firings import TERMS, claim, granted
 from tests.rig.guard import Guard, code_of, wait_dead
 from tests.rig.postgres import Server
+from tests.rig.processes import stopped
 from tests.rig.proxy import Proxy
 from tests.rig.waiting import in_background, still_waits, wait_until
 
@@ -23,6 +26,7 @@ PERIOD = "2026-11-28"
 SHORT = ("--lease", "8s", "--beat-every", "1s", "--stop-grace", "1s")
 UNTIL_GO = ("sh", "-c", "echo $$ $CRONGUARD_TOKEN >>started; until [ -e go ]; do sleep 0.1; done; echo >>ended")
 WAITING = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
+LEASED = "select lease_until from cronguard.lease"
 ENDED_BY = {"cancelled": "pg_cancel_backend", "terminated": "pg_terminate_backend"}
 
 
@@ -230,7 +234,7 @@ def test_a_standby_alone_says_what_it_is(lagging: Cluster, bare_guard: Guard, tm
     assert "@" not in refused.only_line
 
 
-def test_a_host_that_does_not_even_refuse_costs_no_lease(
+def test_a_host_that_does_not_even_refuse_is_waited_for_once(
     database: Database, proxy: Callable[[Server], Proxy], bare_guard: Guard, tmp_path: Path
 ) -> None:
     silent = proxy(database.server)
@@ -238,12 +242,54 @@ def test_a_host_that_does_not_even_refuse_costs_no_lease(
     dsn = database.tcp_dsn.replace(f":{database.server.port}/", f":{silent.port},127.0.0.1:{database.server.port}/")
     host = bare_guard.with_env(CRONGUARD_DSN=dsn, CRONGUARD_STATE_DIR=str(tmp_path / "alpha"))
     assert host.run("init").code == 0
-    run = start(host, "--lease", "16s", "--beat-every", "2s", "--stop-grace", "1s")
+    run = start(host, "--lease", "16s", "--beat-every", "1s", "--stop-grace", "1s")
     asked = silent.connections
-    wait_until(lambda: silent.connections >= asked + 3, within=60, saying="three more beats")
+    with database.connect() as connection:
+        for _ in range(3):
+            last = connection.execute(LEASED).fetchall()
+            wait_until(lambda last=last: connection.execute(LEASED).fetchall() != last, within=60, saying="a beat")  # type: ignore[misc]
+    assert silent.connections == asked
     go(host)
     assert code_of(run) == 0
+    assert silent.connections == asked
     assert len(host.show("job", PERIOD)["attempts"]) == 1
+
+
+def test_a_host_that_falls_silent_is_asked_last_from_then_on(
+    database: Database, proxy: Callable[[Server], Proxy]
+) -> None:
+    first, second = proxy(database.server), proxy(database.server)
+    dsn = database.tcp_dsn.replace(f":{database.server.port}/", f":{first.port},127.0.0.1:{second.port}/")
+    open_store(parse_dsn(database.dsn)).migrate()
+    store = open_store(parse_dsn(dsn))
+    for _ in range(2):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (2, 0)
+    first.black_hole()
+    for _ in range(3):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (3, 3)
+    first.restore()
+    second.cut()
+    for _ in range(2):
+        store.look("job", "x")
+    assert (first.connections, second.connections) == (5, 3)
+
+
+def test_hosts_that_are_all_silent_take_no_longer_together_than_an_answer_may(
+    database: Database, proxy: Callable[[Server], Proxy]
+) -> None:
+    """Three with five seconds each would outlast the lease that an answer of six belongs to."""
+    silent = [proxy(database.server) for _ in range(3)]
+    for way in silent:
+        way.black_hole()
+    hosts = ",".join(f"127.0.0.1:{way.port}" for way in silent)
+    dsn = database.tcp_dsn.replace(f"127.0.0.1:{database.server.port}", hosts)
+    asked_at = time.monotonic()
+    with pytest.raises(LedgerUnavailable, match="no answer in time"):
+        open_store(parse_dsn(dsn), answer_within=6).look("job", "x")
+    assert time.monotonic() - asked_at < 12
+    assert [way.connections for way in silent] == [1, 1, 1]
 
 
 # --- what an asynchronous standby has forgotten -----------------------------------------------------------------------
@@ -345,3 +391,47 @@ def test_a_result_that_only_the_old_primary_knew_is_not_known(
     assert host.show("job", PERIOD)["state"] == "running"
     again = host.run("run", "--key", "job", "--period", PERIOD, *SHORT, "--if-held", "wait", "--", *UNTIL_GO)
     assert (again.code, len(host.lines("started"))) == (0, 2)
+
+
+# --- an old primary that nobody has fenced ----------------------------------------------------------------------------
+
+
+def promoted_beside(cluster: Cluster, host: Guard, tmp_path: Path) -> tuple[int, subprocess.Popen[str]]:
+    """A run's command, and another host that waits for the run at the new primary, until it has got it: the link
+    between the servers is lost, the standby promoted, and the old primary goes on."""
+    cluster.settle()
+    command = int(host.lines("started")[0].split()[0])
+    cluster.standbys[0].promote()
+    cluster.servers.reverse()
+    other = other_host(host, tmp_path).with_env(CRONGUARD_DSN=cluster.dsn("ops"))
+    rival = other.start("run", "--key", "job", "--period", PERIOD, "--if-held", "wait", *SHORT, "--", *UNTIL_GO)
+    host.wait_for_line("started", 2, within=60)
+    return command, rival
+
+
+def test_two_primaries_are_two_runs_which_is_the_documented_hole(
+    lagging: Cluster, bare_guard: Guard, tmp_path: Path
+) -> None:
+    host = host_on(lagging, bare_guard, tmp_path)
+    run = start(host, *SHORT)
+    command, rival = promoted_beside(lagging, host, tmp_path)
+    last = leases(lagging)
+    wait_until(lambda: leases(lagging) != last, within=30, saying="the old primary takes another beat")
+    assert not stopped(command)
+    go(host)
+    assert (code_of(run), code_of(rival)) == (0, 0)
+
+
+def test_an_old_primary_whose_commits_wait_for_a_standby_keeps_nobody_running(
+    replicated: Cluster, bare_guard: Guard, tmp_path: Path
+) -> None:
+    host = host_on(replicated, bare_guard, tmp_path)
+    run = start(host, *SHORT)
+    command, rival = promoted_beside(replicated, host, tmp_path)
+    assert stopped(command)
+    go(host)
+    assert code_of(rival) == 0
+    assert stopped(command)
+    replicated.primary.kill()
+    assert code_of(run, within=60) == 76
+    assert len(host.lines("ended")) == 1

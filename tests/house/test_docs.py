@@ -277,6 +277,7 @@ def test_the_readme_names_every_state_outcome_skip_reason_and_exit_code() -> Non
 # --- The promises -----------------------------------------------------------------------------------------------------
 
 PROMISES = ROOT / "docs" / "guarantees.md"
+ROUNDS = 20  # at least, of each cell of the table of faults
 
 
 def _named_tests() -> list[tuple[str, str]]:
@@ -302,7 +303,20 @@ def test_the_table_of_faults_has_every_fault_and_every_moment() -> None:
     rows = [cells for cells in table if len(cells) == len(MOMENTS) + 1]
     assert rows[0] == ["fault", *MOMENTS]
     assert [cells[0] for cells in rows[2:]] == [fault.name for fault in FAULTS]
-    assert [cell for cells in rows[2:] for cell in cells[1:] if not re.search(r"\bheld \d+/\d+", cell)] == []
+    assert [cell for cells in rows[2:] for cell in cells[1:] if not _is_held(cell)] == []
+
+
+def _is_held(cell: str) -> bool:
+    """In every round, of enough of them."""
+    rounds = re.match(r"held (\d+)/(\d+)(?:,|$)", cell)
+    return bool(rounds) and rounds[1] == rounds[2] and int(rounds[2]) >= ROUNDS and "BROKE" not in cell
+
+
+@pytest.mark.parametrize(
+    "cell", ["**BROKE** held 3/20", "held 19/20", "held 1/1", "held 20/20, **BROKE**", "held 20/200"]
+)
+def test_a_cell_of_that_table_in_which_a_promise_broke_is_noticed(cell: str) -> None:
+    assert not _is_held(cell)
 
 
 # --- The help ---------------------------------------------------------------------------------------------------------
