@@ -117,7 +117,7 @@ class PostgresGround:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     missing: tuple[Right, ...] = ()
     slots: Slots | None = None
-    standbys: int = 0
+    standbys: tuple[str, ...] = ()  # the names of those that are connected
     connected_to: int = 0  # the process that the connection was made to, as the other side says
     answered_by: int = 0
     transaction_refused: str = ""  # why a claim's transaction could not be begun

@@ -69,7 +69,8 @@ select current_setting('max_connections')::int as most,
   from pg_catalog.pg_roles r where r.rolname = current_user
 
 -- name: ground_standbys
-select count(*)::int as standbys from pg_catalog.pg_stat_replication
+-- Every role may read their names; whether one only takes a base backup, few may.
+select coalesce(application_name, '') as name from pg_catalog.pg_stat_replication where state is distinct from 'backup'
 
 -- name: ground_offsets
 -- The clocks of a zone against UTC, in seconds, as this server's own zone data have them.

@@ -20,6 +20,7 @@ from tests.rig.examined import Checkup, examine, make_standby, set_for, turn_clo
 from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
+from tests.rig.waiting import wait_until
 
 FIRES = ("run", "--key", "job", "--", "true")
 
@@ -231,6 +232,17 @@ def test_time_limit_that_would_cut_a_session_is_found_and_what_it_says_mends_it(
     assert "set for the role in this database" in found["what"]
     _typed(database, checkup, f"ledger.{name}")
     assert "ledger.timeouts" in examine(postgres_guard).levels("ok")
+
+
+def test_standby_that_is_waited_for_and_not_there_is_found(postgres_guard: Guard, own_postgres: Server) -> None:
+    """Not even the schema could be made while it is so, or anything started."""
+    guard = postgres_guard.with_env(CRONGUARD_DSN=own_postgres.dsn(own_postgres.create_database()))
+    assert guard.run("init").code == 0
+    own_postgres.execute("alter system set synchronous_standby_names = 'nobody'")
+    own_postgres.execute("select pg_reload_conf()")
+    wait_until(lambda: examine(guard).problems == {"ledger.standbys"}, within=60, saying="the setting has come through")
+    result = guard.run("run", "--key", "job", "--db-wait", "2s", "--", "true")
+    assert (result.code, "does its synchronous standby answer?" in result.err) == (75, True)
 
 
 def test_limits_that_are_long_enough_are_no_finding(postgres_guard: Guard, database: Database) -> None:

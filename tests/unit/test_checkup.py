@@ -94,7 +94,7 @@ LEDGERS: list[tuple[Any, dict[str, str]]] = [
     (replace(POSTGRES, slots=Slots(100, 3, 90)), {"ledger.connections": "warning"}),
     (replace(POSTGRES, slots=Slots(1000, 3, 10, 4, 1)), {"ledger.connections": "warning"}),
     (replace(POSTGRES, slots=None), {}),
-    (replace(POSTGRES, standbys=2), {"ledger.standbys": "note"}),
+    (replace(POSTGRES, standbys=("s1", "s2")), {"ledger.standbys": "note"}),
     (replace(POSTGRES, offsets=(timedelta(),)), {}),
     (replace(POSTGRES, offsets=(timedelta(hours=1),)), {"zone.agreement": "warning"}),
     (replace(SQLITE, network="nfs4"), {"ledger.place": "problem"}),
@@ -177,6 +177,31 @@ def test_pooler_is_a_problem_for_a_lock_of_the_session() -> None:
 
 def test_durable_needs_a_standby_to_wait_for() -> None:
     assert levels(ledger=POSTGRES, asked=Asked(durable=True)) == {"ledger.standbys": "warning"}
+
+
+@pytest.mark.parametrize(
+    ("names", "connected", "level"),
+    [
+        ("nobody", (), "problem"),
+        ("nobody", ("s1",), "problem"),
+        ("s2, s1", ("S1",), None),
+        ("*", (), "problem"),
+        ("*", ("s1",), None),
+        ("2 (s1, s2)", ("s1",), "problem"),
+        ("FIRST 2 (s1, s2)", ("s1", "s2"), None),
+        ("any 2 (s1, s2, s3)", ("s1", "s9"), "problem"),
+        ('ANY 1 ("a, ""b""", first)', ('a, "b"',), None),
+        ('"first 2 (s1)"', ("s1",), "problem"),
+    ],
+)
+@pytest.mark.parametrize("commit", ["on", "off"])
+def test_standby_that_every_commit_waits_for_is_connected(
+    names: str, connected: tuple[str, ...], level: str | None, commit: str
+) -> None:
+    parameters = {"synchronous_standby_names": Parameter(names), "synchronous_commit": Parameter(commit)}
+    ledger = replace(POSTGRES, parameters=parameters, standbys=connected)
+    found = levels(ledger=ledger, asked=Asked(durable=True))
+    assert found.get("ledger.standbys") == level
 
 
 def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
