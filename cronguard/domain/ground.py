@@ -107,7 +107,7 @@ class PostgresGround:
 
     name: str
     version: str
-    role: str
+    role: str  # both names as SQL has them, quoted where they must be
     database: str
     schema: Schema
     reading: Reading

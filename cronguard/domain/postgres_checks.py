@@ -16,7 +16,6 @@ SHARE_OF_SLOTS = 0.1  # of what the server allows
 MOST_STATEMENTS = 3  # to be shown in one line; who lacks more lacks all of them
 _COUNTED = re.compile(r"\s*(?:(?:first|any)\s+)?(\d+)\s*\((.*)\)\s*", re.IGNORECASE | re.ASCII | re.DOTALL)
 _STANDBY = re.compile(r'"((?:[^"]|"")*)"|([^\s,]+)')
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
 NOTHING_STARTS = "nothing is started while it is so: cronguard run exits 75 after --db-wait"
 
 # What each of these does without the right, and how bad that is.
@@ -100,16 +99,12 @@ def _listed(lacking: list[Right]) -> list[str]:
 
 
 def _to_grant(lacking: list[Right], role: str) -> str:
-    statements = [f"grant {listed} to {_quoted(role)};" for listed in _listed(lacking)]
+    statements = [f"grant {listed} to {role};" for listed in _listed(lacking)]
     if lacking[0].needed_by == "init":
         return "cronguard init, as the role that owns the schema   # when it has to be upgraded"
     if len(statements) > MOST_STATEMENTS:
         return "cronguard init --print-sql   # its end names all the grants, for the schema's owner"
     return " ".join(statements)
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def _transactions(it: PostgresGround, _asked: Asked) -> Iterator[Diagnosis]:

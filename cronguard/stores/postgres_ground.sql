@@ -2,8 +2,8 @@
 -- an older server does not know, spoils no other. Catalogues are read by oid: a role without any right may read them.
 
 -- name: ground_session
-select current_user as role, current_database() as database, pg_backend_pid() as answered_by,
-       split_part(current_setting('server_version'), ' ', 1) as version, pg_is_in_recovery() as in_recovery,
+select quote_ident(current_user) as role, quote_ident(current_database()) as database,
+       pg_backend_pid() as answered_by, split_part(current_setting('server_version'), ' ', 1) as version, pg_is_in_recovery() as in_recovery,
        current_setting('transaction_read_only') = 'on' as is_read_only
 
 -- name: ground_schema
@@ -52,7 +52,7 @@ select needed_by, "right", "on" from (
   select 'init', 'ownership', 'schema cronguard', 1000
     from pg_catalog.pg_namespace n where n.nspname = 'cronguard' and not pg_has_role(n.nspowner, 'usage')
   union all
-  select 'init', 'create', 'database ' || current_database(), 1000
+  select 'init', 'create', format('database %I', current_database()), 1000
    where not exists (select from pg_catalog.pg_namespace where nspname = 'cronguard')
      and not has_database_privilege(current_database(), 'create')
 ) missing

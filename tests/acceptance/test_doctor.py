@@ -234,6 +234,23 @@ def test_time_limit_that_would_cut_a_session_is_found_and_what_it_says_mends_it(
     assert "ledger.timeouts" in examine(postgres_guard).levels("ok")
 
 
+@pytest.mark.parametrize("whose", ["role {0}", "database {1}", "role {0} in database {1}"])
+def test_what_it_says_to_type_is_sql_whatever_the_names(bare_guard: Guard, postgres: Server, whose: str) -> None:
+    role = f"db-user {uuid.uuid4().hex[:8]}"
+    base = postgres.create_database(f"Order-{uuid.uuid4().hex[:8]}")
+    names = (f'"{role}"', f'"{base}"')
+    postgres.execute("create role {0} login; grant create on database {1} to {0}".format(*names))
+    try:
+        postgres.execute(f"alter {whose} set statement_timeout = '1s'".format(*names))
+        guard = bare_guard.with_env(CRONGUARD_DSN=postgres.dsn(base, user=role.replace(" ", "%20")))
+        assert guard.run("init").code == 0
+        postgres.execute(examine(guard).of("ledger.statement_timeout")["type"])
+        assert "ledger.timeouts" in examine(guard).levels("ok")
+    finally:
+        postgres.drop_database(base)
+        postgres.execute(f"drop role {names[0]}")
+
+
 def test_standby_that_is_waited_for_and_not_there_is_found(postgres_guard: Guard, own_postgres: Server) -> None:
     """Not even the schema could be made while it is so, or anything started."""
     guard = postgres_guard.with_env(CRONGUARD_DSN=own_postgres.dsn(own_postgres.create_database()))
