@@ -36,8 +36,12 @@ class Replica:
     number: int
     pid: int
     folder: Path
-    is_over: bool = False
+    code: int | None = None  # the exit code, once it is over
     course: Course | None = None  # None where no command was started
+
+    @property
+    def is_over(self) -> bool:
+        return self.code is not None
 
     def read_marks(self) -> None:
         for path in self.folder.glob(f"{self.number}-*[0-9]"):
@@ -107,9 +111,10 @@ class Cast:
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 for replica in self.replicas:
-                    replica.is_over |= replica.pid == pid
+                    if replica.pid == ended[0]:
+                        replica.code = os.waitstatus_to_exitcode(ended[1])
             return
         self.is_empty = True
 

@@ -17,6 +17,7 @@ import pytest
 from tests.acceptance.looking import POWERLESS, change, ledger_file, tables
 from tests.conftest import POOLED, Database
 from tests.rig.guard import Guard, code_of
+from tests.rig.postgres import PASSWORDS
 from tests.rig.supervised import nobody_left
 from tests.rig.terminal import CTRL_C, Terminal
 from tests.rig.waiting import wait_until
@@ -85,6 +86,17 @@ def test_each_scenario_keeps_the_promise_and_leaves_nothing(
     assert len(found["recovered_in_seconds"]) == (name in TAKEN_OVER)
 
 
+def test_a_password_that_only_a_file_knows_by_the_port_opens_the_detour_too(
+    postgres_guard: Guard, database: Database, tmp_path: Path
+) -> None:
+    port, secret = database.server.port, PASSWORDS["app"].replace(":", r"\:")
+    file = tmp_path / "passwords"
+    file.write_text(f"127.0.0.1:{port}:{database.name}:app:{secret}\n")
+    file.chmod(0o600)
+    guard = postgres_guard.with_env(CRONGUARD_DSN=f"postgresql://app@127.0.0.1:{port}/{database.name}")
+    assert drill(guard, "--only", "cut", PGPASSFILE=str(file))["kept"]
+
+
 def test_rounds_and_replicas_are_as_many_as_were_asked_for(sqlite_guard: Guard) -> None:
     options = ("--only", "contention", "--only", "kill-guard", "--replicas", "2", "--rounds", "2")
     document = drill(sqlite_guard, *options)
@@ -151,6 +163,38 @@ def test_a_guard_that_goes_on_in_silence_is_caught_by_the_cut(postgres_guard: Gu
     assert (found["verdict"], found["overlaps_with_guard"]) == ("broken", 1)
     assert found["why"].startswith("two at once (1)")
     assert rows(postgres_guard) == before
+
+
+UNABLE = """import sys
+from cronguard.services import drill_round
+drill_round._RUN += tuple(sys.argv.pop(1).split())
+from cronguard.__main__ import main
+main()"""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--dsn postgresql://127.0.0.1:1/ops --db-wait 1s", 75, "connection refused"),
+        ("--no-such-option", 125, "no such option: --no-such-option"),
+    ],
+)
+@pytest.mark.parametrize("name", ["contention", "two-supervisors"])
+def test_replicas_that_cannot_begin_break_no_promise(
+    sqlite_guard: Guard, name: str, options: str, code: int, said: str
+) -> None:
+    assert sqlite_guard.run("init").code == 0
+    before = rows(sqlite_guard)
+    done = subprocess.run(
+        [sys.executable, "-c", UNABLE, options, "drill", "--only", name, "--rounds", "1"],
+        env=dict(sqlite_guard.environment), cwd=sqlite_guard.folder, capture_output=True, text=True, timeout=LONG,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (code, "")
+    *_, last = done.stderr.splitlines()
+    assert last.startswith(f"cronguard: {name}: no replica could begin, one says: ")
+    assert said in last
+    assert rows(sqlite_guard) == before
 
 
 # --- What it leaves ---------------------------------------------------------------------------------------------------
