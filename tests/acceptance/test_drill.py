@@ -17,7 +17,7 @@ import pytest
 from tests.acceptance.looking import POWERLESS, change, ledger_file, tables
 from tests.conftest import POOLED, Database
 from tests.rig.guard import Guard, code_of
-from tests.rig.postgres import PASSWORDS
+from tests.rig.postgres import PASSWORDS, Server
 from tests.rig.supervised import nobody_left
 from tests.rig.terminal import CTRL_C, Terminal
 from tests.rig.waiting import wait_until
@@ -200,10 +200,13 @@ def test_replicas_that_cannot_begin_break_no_promise(
 # --- What it leaves ---------------------------------------------------------------------------------------------------
 
 
-def start_and_wait(guard: Guard, name: str, *options: str) -> subprocess.Popen[str]:
-    """A drill whose key is in the ledger, and whose commands are under way."""
+def start_and_wait(guard: Guard, name: str, *options: str, round_number: int = 1) -> subprocess.Popen[str]:
+    """A drill whose key is in the ledger, and whose commands are under way, in the round of this number."""
     process = guard.start("drill", "--only", name, *options)
-    wait_until(lambda: [row for row in tables(guard)["lease"]], 60, saying="a replica holds the run")
+    wait_until(
+        lambda: [row for row in tables(guard).get("lease", ()) if str(row[0]).endswith(f"-{round_number}")],
+        120, every=0.1, saying="a replica holds the run",
+    )  # fmt: skip
     return process
 
 
@@ -217,6 +220,40 @@ def test_interrupted_it_leaves_nothing_in_the_ledger_and_nobody_alive(guard: Gua
     assert code_of(process, 60) == 128 + signum
     assert (rows(guard), process.stdout.read() if process.stdout else "") == (before, "")
     nobody_left(guard.folder)
+
+
+def test_interrupted_it_shows_what_it_has_shown_so_far(sqlite_guard: Guard) -> None:
+    process = start_and_wait(sqlite_guard, "contention", "--only", "freeze", "--rounds", "2", round_number=3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, [line.split()[0] for line in out.splitlines()]) == (130, ["SCENARIO", "contention"])
+    assert out.endswith("kept\n")
+    so = "interrupted by signal 2: the drill is stopped, and what it wrote is removed"
+    assert err.splitlines()[-1] == f"cronguard: {so}"
+    process = start_and_wait(sqlite_guard, "contention", "--json", round_number=3)
+    process.send_signal(signal.SIGINT)
+    document = json.loads(process.communicate(timeout=60)[0])
+    (found,) = document["scenarios"]
+    assert (document["kept"], document["cut_short_by"], found["verdict"]) == (True, so, "kept")
+    assert document["rounds"] > found["rounds_played"] >= 2
+
+
+def test_a_ledger_that_goes_away_takes_nothing_back_of_what_was_shown(
+    postgres_guard: Guard, own_postgres: Server
+) -> None:
+    """The key of the round that was on stays with it, and is named."""
+    host = postgres_guard.with_env(
+        CRONGUARD_DSN=own_postgres.dsn(own_postgres.create_database()), CRONGUARD_DB_WAIT="1s"
+    )
+    assert host.run("init").code == 0
+    process = start_and_wait(host, "contention", "--only", "freeze", "--rounds", "2", round_number=3)
+    own_postgres.stop("immediate")
+    out, err = process.communicate(timeout=LONG)
+    assert (process.returncode, [line.split()[0] for line in out.splitlines()]) == (75, ["SCENARIO", "contention"])
+    own_postgres.start()
+    (left,) = {row[0] for row in rows(host)["job"]}
+    assert f"the key {left} is left there; remove it with: cronguard drill --clean" in err
+    assert (host.run("drill", "--clean").code, rows(host)["job"]) == (0, [])
 
 
 def test_at_a_terminal_one_lane_a_replica_until_ctrl_c(sqlite_guard: Guard) -> None:
