@@ -137,9 +137,7 @@ class Playing:
 
     def _proxied(self, number: int) -> Callable[[Way], Way]:
         def detour(server: Way) -> Way:
-            folder = self._cast.folder / f"way-{number}"
-            folder.mkdir()
-            proxy = self._proxies[number] = Proxy(server, folder)
+            proxy = self._proxies[number] = Proxy(server, self._means.stage.place_of_socket())
             return proxy.way
 
         return detour

@@ -97,6 +97,13 @@ def test_a_password_that_only_a_file_knows_by_the_port_opens_the_detour_too(
     assert drill(guard, "--only", "cut", PGPASSFILE=str(file))["kept"]
 
 
+def test_temporary_files_may_lie_deeper_than_a_socket_may(postgres_guard: Guard, tmp_path: Path) -> None:
+    deep = tmp_path / ("deep-" * 20)
+    deep.mkdir()
+    assert drill(postgres_guard, "--only", "cut", TMPDIR=str(deep))["kept"]
+    assert list(deep.iterdir()) == []
+
+
 def test_rounds_and_replicas_are_as_many_as_were_asked_for(sqlite_guard: Guard) -> None:
     options = ("--only", "contention", "--only", "kill-guard", "--replicas", "2", "--rounds", "2")
     document = drill(sqlite_guard, *options)
