@@ -221,6 +221,7 @@ class UnderCron:
     home: str | None
     home_here: str | None
     user: str | None
+    is_local_here: bool = True  # no DSN is set: the ledger lies in the state directory
     locale: str = ""  # the one that counts for letters; nothing where none is set
     locale_here: str = ""
     crontabs: tuple[Crontab, ...] = ()

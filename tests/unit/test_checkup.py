@@ -372,6 +372,26 @@ def test_variable_that_leads_to_another_ledger_is_a_problem_and_its_value_is_not
     assert "CRONGUARD_DSN_FILE=" in found["cron.variables"].to_type
 
 
+@pytest.mark.parametrize(
+    ("is_local_here", "ledger", "folder", "level"),
+    [
+        (True, "SQLite at home", "at home", "problem"),
+        (True, "Postgres at db", "here", "note"),  # by --state-dir, say
+        (False, "SQLite at home", "at home", "warning"),  # for the ledger the DSN is missing
+        (False, "Postgres at db", "at home", "warning"),
+        (False, "Postgres at db", "here", "note"),
+    ],
+)
+def test_state_directory_decides_about_the_ledger_only_where_that_is_in_it(
+    is_local_here: bool, ledger: str, folder: str, level: str
+) -> None:
+    it = replace(CRON, only_here=("CRONGUARD_STATE_DIR",), is_local_here=is_local_here)
+    here = [ok("ledger.reached", "Postgres at db"), ok("state.folder", "here")]
+    there = [ok("ledger.reached", ledger), ok("state.folder", folder)]
+    found = {one.check: one for one in cron_checked(it, here, there)}
+    assert found["cron.variables"].level == Level(level)
+
+
 # --- The list ---------------------------------------------------------------------------------------------------------
 
 
