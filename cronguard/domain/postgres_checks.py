@@ -122,14 +122,17 @@ def _pooler(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
         yield ok("ledger.pooler", "there is no pooler between: the server itself answers")
         return
     what = (
-        f"there is a pooler between: the connection was made to process {it.connected_to}, "
-        f"and process {it.answered_by} answers" if pids_differ else f"session locks do not hold: {it.hold_refused}"
+        "there is a pooler between: another process answers than the one that the connection was made to"
+        if pids_differ else f"session locks do not hold: {it.hold_refused}"
     )  # fmt: skip
     if asked.lock == "advisory":
         why = "--lock advisory is configured, and refused here: cronguard run exits 125"
         yield problem("ledger.pooler", what, why, "use --lock claim, or a DSN that leads to the server itself")
     else:
-        why = "cronguard works through it, in any mode; only --lock advisory is refused there, and LISTEN hears nothing"
+        why = (
+            "cronguard works through it in transaction or session mode; only --lock advisory is refused there, and "
+            "LISTEN hears nothing"
+        )
         yield note("ledger.pooler", what, why)
 
 
