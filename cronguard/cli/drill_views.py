@@ -120,7 +120,7 @@ class _Live(_Silent):
 
     def begins(self, scenario: Scenario, number: int, *, guarded: bool) -> None:
         how = "with guard" if guarded else "without guard"
-        self._lanes = Lanes(f"{scenario.name}: {scenario.meaning} (round {number} of {self._order.rounds}, {how})")
+        self._lanes = Lanes(f"{how}, round {number} of {self._order.rounds}, {scenario.name}: {scenario.meaning}")
 
     def looks(self, lanes: Sequence[Seen]) -> None:
         now = boottime()
