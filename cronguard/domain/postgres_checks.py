@@ -154,7 +154,7 @@ def _durability(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
     if fsync and fsync.value == "off":
         why = "a server that crashes may forget that a run was claimed, or that it succeeded: it runs twice"
         yield warning("ledger.fsync", "the server runs with fsync off", why, "alter system set fsync = on;")
-    if names is None:
+    if names is None or it.in_recovery:  # a standby waits for nobody yet
         return
     if names.value:
         yield _waited_for(names.value, it.standbys)
@@ -175,7 +175,7 @@ def _durability(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
 
 def _waited_for(names: str, connected: Sequence[str]) -> Diagnosis:
     """A claim waits for them whatever synchronous_commit says: it never asks for less than `on`."""
-    wanted, named = synchronous(names)
+    wanted, named = _synchronous(names)
     there = sum("*" in named or name.lower() in named for name in connected)
     what = f"each commit waits for {wanted} of the synchronous standbys {names!r}, and {there} "
     what += "is connected" if there == 1 else "are connected"
@@ -184,7 +184,7 @@ def _waited_for(names: str, connected: Sequence[str]) -> Diagnosis:
     return problem("ledger.standbys", what, NOTHING_STARTS, "start them, or see: synchronous_standby_names")
 
 
-def synchronous(names: str) -> tuple[int, list[str]]:
+def _synchronous(names: str) -> tuple[int, list[str]]:
     """How many are waited for, and whom that may be: `a, b`, `2 (a, b)`, `first 2 (a, b)` or `any 2 (a, b)`."""
     counted = _COUNTED.fullmatch(names)
     count, listed = (int(counted[1]), counted[2]) if counted else (1, names)

@@ -202,6 +202,7 @@ def test_standby_that_every_commit_waits_for_is_connected(
     ledger = replace(POSTGRES, parameters=parameters, standbys=connected)
     found = levels(ledger=ledger, asked=Asked(durable=True))
     assert found.get("ledger.standbys") == level
+    assert "ledger.standbys" not in levels(ledger=replace(ledger, in_recovery=True))
 
 
 def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
