@@ -69,9 +69,9 @@ class RunLost(CronguardError):
 
 
 class Interrupted(CronguardError):
-    """A signal arrived before anything was started."""
+    """A signal arrived, as a rule before anything was started; else it is said what has become of that."""
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(f"interrupted by signal {signum}: nothing was started")
+    def __init__(self, signum: int, so: str = "nothing was started") -> None:
+        super().__init__(f"interrupted by signal {signum}: {so}")
         self.signum = signum
         self.exit_code = SIGNALLED + signum

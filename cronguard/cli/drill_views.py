@@ -38,13 +38,21 @@ def drill(options: dict[str, Any]) -> int:
     order = drill_order_of(settings, *asked)
     tell = _Live(order) if _can_move(settings) and not options["json"] else _Silent(order)
     with _means(settings, tell) as means:
-        tallies = service.drill(order, means)
+        shown = service.drill(order, means)
         tell.over()
-    if options["json"]:
-        print_json(document_of(order, means.store.name, tallies))
+    if shown.tallies:
+        _show(order, means.store.name, shown, as_json=options["json"])
+    if shown.cut_short_by:
+        raise shown.cut_short_by
+    return SUCCESS if is_kept(shown.tallies) else BROKEN
+
+
+def _show(order: Order, ledger: str, shown: service.Shown, *, as_json: bool) -> None:
+    if as_json:
+        why = str(shown.cut_short_by) if shown.cut_short_by else None
+        print_json(document_of(order, ledger, shown.tallies, cut_short_by=why))
     else:
-        print_table(COLUMNS, rows_of(tallies))
-    return SUCCESS if is_kept(tallies) else BROKEN
+        print_table(COLUMNS, rows_of(shown.tallies, order.rounds))
 
 
 def clean_up(options: dict[str, Any]) -> int:
@@ -112,7 +120,7 @@ class _Live(_Silent):
 
     def begins(self, scenario: Scenario, number: int, *, guarded: bool) -> None:
         how = "with guard" if guarded else "without guard"
-        self._lanes = Lanes(f"{scenario.name}: {scenario.meaning} (round {number} of {self._order.rounds}, {how})")
+        self._lanes = Lanes(f"{how}, round {number} of {self._order.rounds}, {scenario.name}: {scenario.meaning}")
 
     def looks(self, lanes: Sequence[Seen]) -> None:
         now = boottime()

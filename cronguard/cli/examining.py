@@ -37,7 +37,7 @@ def doctor(options: dict[str, Any], *, cron: bool, as_json: bool) -> int:
     settings = gather(options, unread=WITHOUT_ZONE_DATA)
     found = examined(_subject(settings))
     if cron:
-        it, environment = under_cron(settings.environment)
+        it, environment = under_cron(settings)
         found = examined_under_cron(it, _typed(options), environment, found)
     show_checkup(found, as_json=as_json)
     return 0 if is_sound(found) else PROBLEM_FOUND

@@ -8,10 +8,12 @@ from dataclasses import replace
 from cronguard.domain.diagnosis import Diagnosis, Level, note, ok, problem, warning
 from cronguard.domain.ground import UnderCron
 
-WHERE_THE_LEDGER_IS = ("CRONGUARD_DSN", "CRONGUARD_DSN_FILE", "CRONGUARD_CONFIG", "CRONGUARD_STATE_DIR")
+STATE_DIR = "CRONGUARD_STATE_DIR"
+WHERE_THE_LEDGER_IS = ("CRONGUARD_DSN", "CRONGUARD_DSN_FILE", "CRONGUARD_CONFIG", STATE_DIR)
 # What these say may be compared word by word; others tell of sizes and times, which are never twice the same.
 STEADY = ("settings.configuration", "ledger.reached", "zone.data", "state.folder", "output.encoding")
-IN_THE_CONFIGURATION = ("CRONGUARD_DSN_FILE", "CRONGUARD_STATE_DIR")
+ABOUT_THE_LEDGER, ABOUT_THE_FOLDER = ("ledger.reached", "ledger.address"), ("state.folder",)
+IN_THE_CONFIGURATION = ("CRONGUARD_DSN_FILE", STATE_DIR)
 
 
 def _crontabs(it: UnderCron) -> Iterator[Diagnosis]:
@@ -30,17 +32,27 @@ def _program(it: UnderCron) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def variables_checked(it: UnderCron, *, same_ledger: bool) -> Iterator[Diagnosis]:
+def variables_checked(it: UnderCron, *, same_ledger: bool, same_folder: bool) -> Iterator[Diagnosis]:
     """What tells where the ledger is weighs more: a job that is guarded by another ledger is guarded by none."""
     for name in it.only_here:
         what = f"{name} is set in this shell, and cron does not set it so"
-        if not (name in WHERE_THE_LEDGER_IS or name.startswith("PG")):
+        if name == STATE_DIR and not it.is_local_here:
+            yield _results_checked(what, same_folder=same_folder)
+        elif not (name in WHERE_THE_LEDGER_IS or name.startswith("PG")):
             yield warning("cron.variables", what, "under cron it has no effect", _put(name))
         elif same_ledger:
             yield note("cron.variables", what, "harmless: cron's environment leads to the same ledger")
         else:
             why = "under cron another ledger would be used, or none be reached: hosts would not see each other's runs"
             yield problem("cron.variables", what, why, _put(name))
+
+
+def _results_checked(what: str, *, same_folder: bool) -> Diagnosis:
+    """Of a ledger that is elsewhere the state directory has only what could not be delivered to it."""
+    if same_folder:
+        return note("cron.variables", what, "harmless: under cron results are kept in the same folder")
+    why = "results that cannot be delivered are kept elsewhere under cron: neither side delivers those of the other"
+    return warning("cron.variables", what, why, _put(STATE_DIR))
 
 
 def _put(name: str) -> str:
@@ -104,7 +116,8 @@ def _says_the_same(one: Diagnosis, other: Diagnosis) -> bool:
 def cron_checked(it: UnderCron, here: Sequence[Diagnosis], there: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
     """All of it, and a line that says so where nothing differs."""
     found = [one for rule in CRON_RULES for one in rule(it)]
-    found += variables_checked(it, same_ledger=_ledger_in(here) == _ledger_in(there))
+    same_ledger, same_folder = (_said(here, *of) == _said(there, *of) for of in (ABOUT_THE_LEDGER, ABOUT_THE_FOLDER))
+    found += variables_checked(it, same_ledger=same_ledger, same_folder=same_folder)
     if it.failure:
         why = "so would every cronguard there"
         found.append(problem("cron.checkup", f"under cron: {it.failure}", why, "look at what the line says"))
@@ -114,8 +127,8 @@ def cron_checked(it: UnderCron, here: Sequence[Diagnosis], there: Sequence[Diagn
         yield ok("cron.differences", "under cron's environment the checkup says the same")
 
 
-def _ledger_in(found: Sequence[Diagnosis]) -> str:
-    return next((one.what for one in found if one.check in ("ledger.reached", "ledger.address")), "")
+def _said(found: Sequence[Diagnosis], *checks: str) -> str:
+    return next((one.what for one in found if one.check in checks), "")
 
 
 Rule = Callable[[UnderCron], Iterator[Diagnosis]]

@@ -107,7 +107,7 @@ class PostgresGround:
 
     name: str
     version: str
-    role: str
+    role: str  # both names as SQL has them, quoted where they must be
     database: str
     schema: Schema
     reading: Reading
@@ -117,7 +117,7 @@ class PostgresGround:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     missing: tuple[Right, ...] = ()
     slots: Slots | None = None
-    standbys: int = 0
+    standbys: tuple[str, ...] = ()  # the names of those that are connected
     connected_to: int = 0  # the process that the connection was made to, as the other side says
     answered_by: int = 0
     transaction_refused: str = ""  # why a claim's transaction could not be begun
@@ -221,6 +221,7 @@ class UnderCron:
     home: str | None
     home_here: str | None
     user: str | None
+    is_local_here: bool = True  # no DSN is set: the ledger lies in the state directory
     locale: str = ""  # the one that counts for letters; nothing where none is set
     locale_here: str = ""
     crontabs: tuple[Crontab, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from cronguard.domain.diagnosis import Diagnosis, note, ok, problem, warning
@@ -14,7 +14,8 @@ from cronguard.domain.text import format_duration
 FEWEST_SLOTS = 5  # connections: a few jobs that fire in the same second
 SHARE_OF_SLOTS = 0.1  # of what the server allows
 MOST_STATEMENTS = 3  # to be shown in one line; who lacks more lacks all of them
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
+_COUNTED = re.compile(r"\s*(?:(?:first|any)\s+)?(\d+)\s*\((.*)\)\s*", re.IGNORECASE | re.ASCII | re.DOTALL)
+_STANDBY = re.compile(r'"((?:[^"]|"")*)"|([^\s,]+)')
 NOTHING_STARTS = "nothing is started while it is so: cronguard run exits 75 after --db-wait"
 
 # What each of these does without the right, and how bad that is.
@@ -98,16 +99,12 @@ def _listed(lacking: list[Right]) -> list[str]:
 
 
 def _to_grant(lacking: list[Right], role: str) -> str:
-    statements = [f"grant {listed} to {_quoted(role)};" for listed in _listed(lacking)]
+    statements = [f"grant {listed} to {role};" for listed in _listed(lacking)]
     if lacking[0].needed_by == "init":
         return "cronguard init, as the role that owns the schema   # when it has to be upgraded"
     if len(statements) > MOST_STATEMENTS:
         return "cronguard init --print-sql   # its end names all the grants, for the schema's owner"
     return " ".join(statements)
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def _transactions(it: PostgresGround, _asked: Asked) -> Iterator[Diagnosis]:
@@ -125,14 +122,17 @@ def _pooler(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
         yield ok("ledger.pooler", "there is no pooler between: the server itself answers")
         return
     what = (
-        f"there is a pooler between: the connection was made to process {it.connected_to}, "
-        f"and process {it.answered_by} answers" if pids_differ else f"session locks do not hold: {it.hold_refused}"
+        "there is a pooler between: another process answers than the one that the connection was made to"
+        if pids_differ else f"session locks do not hold: {it.hold_refused}"
     )  # fmt: skip
     if asked.lock == "advisory":
         why = "--lock advisory is configured, and refused here: cronguard run exits 125"
         yield problem("ledger.pooler", what, why, "use --lock claim, or a DSN that leads to the server itself")
     else:
-        why = "cronguard works through it, in any mode; only --lock advisory is refused there, and LISTEN hears nothing"
+        why = (
+            "cronguard works through it in transaction or session mode; only --lock advisory is refused there, and "
+            "LISTEN hears nothing"
+        )
         yield note("ledger.pooler", what, why)
 
 
@@ -154,21 +154,41 @@ def _durability(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:
     if fsync and fsync.value == "off":
         why = "a server that crashes may forget that a run was claimed, or that it succeeded: it runs twice"
         yield warning("ledger.fsync", "the server runs with fsync off", why, "alter system set fsync = on;")
-    if names is None or names.value:
+    if names is None or it.in_recovery:  # a standby waits for nobody yet
         return
-    if asked.durable:
+    if names.value:
+        yield _waited_for(names.value, it.standbys)
+    elif asked.durable:
         what = "--durable is asked for, and this server waits for no standby"
         why = "a failover may forget a run although its commit was waited for"
         yield warning("ledger.standbys", what, why, "see: synchronous_standby_names")
     elif it.standbys:
         why = "a failover may forget the last commits, and then a run may be started twice: the fence is for that"
-        how_many = "a standby" if it.standbys == 1 else f"{it.standbys} standbys"
+        how_many = "a standby" if len(it.standbys) == 1 else f"{len(it.standbys)} standbys"
         yield note(
             "ledger.standbys",
             f"it has {how_many}, none of them synchronous",
             why,
             "see: synchronous_standby_names, and then --durable",
         )
+
+
+def _waited_for(names: str, connected: Sequence[str]) -> Diagnosis:
+    """A claim waits for them whatever synchronous_commit says: it never asks for less than `on`."""
+    wanted, named = _synchronous(names)
+    there = sum("*" in named or name.lower() in named for name in connected)
+    what = f"each commit waits for {wanted} of the synchronous standbys {names!r}, and {there} "
+    what += "is connected" if there == 1 else "are connected"
+    if there >= wanted:
+        return ok("ledger.standbys", what)
+    return problem("ledger.standbys", what, NOTHING_STARTS, "start them, or see: synchronous_standby_names")
+
+
+def _synchronous(names: str) -> tuple[int, list[str]]:
+    """How many are waited for, and whom that may be: `a, b`, `2 (a, b)`, `first 2 (a, b)` or `any 2 (a, b)`."""
+    counted = _COUNTED.fullmatch(names)
+    count, listed = (int(counted[1]), counted[2]) if counted else (1, names)
+    return count, [(quoted.replace('""', '"') or plain).lower() for quoted, plain in _STANDBY.findall(listed)]
 
 
 def _settings(it: PostgresGround, asked: Asked) -> Iterator[Diagnosis]:

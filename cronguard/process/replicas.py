@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cronguard.domain.witness import Course, course_of
+from cronguard.errors import BadInput
 from cronguard.process import marking
 from cronguard.process.linux import become_subreaper
 from cronguard.process.tree import Tree
 
 CRONGUARD = (sys.executable, "-P", "-m", "cronguard")
+SHORT_PLACE = "/tmp"  # noqa: S108  a folder with a name that nobody guesses is made there
+LONGEST_WAY = 75  # bytes: with a number and the name of the socket less than the 107 of Linux
 # As above, on a host whose clock goes wrong by so many seconds: they stand before the arguments.
 CRONGUARD_OFF_BY = (
     sys.executable, "-P", "-c",
@@ -36,8 +39,12 @@ class Replica:
     number: int
     pid: int
     folder: Path
-    is_over: bool = False
+    code: int | None = None  # the exit code, once it is over
     course: Course | None = None  # None where no command was started
+
+    @property
+    def is_over(self) -> bool:
+        return self.code is not None
 
     def read_marks(self) -> None:
         for path in self.folder.glob(f"{self.number}-*[0-9]"):
@@ -107,9 +114,10 @@ class Cast:
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 for replica in self.replicas:
-                    replica.is_over |= replica.pid == pid
+                    if replica.pid == ended[0]:
+                        replica.code = os.waitstatus_to_exitcode(ended[1])
             return
         self.is_empty = True
 
@@ -118,8 +126,9 @@ class Stage:
     """Where the rounds take place: a folder for their files, which goes with everybody in it."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="cronguard-drill-")
-        self._rounds = 0
+        self._folder = _folder_in(None)
+        self._sockets: tempfile.TemporaryDirectory[str] | None = None  # made when the first is asked for
+        self._rounds = self._places = 0
         self._lifeline = self.folder / "lifeline"
         os.mkfifo(self._lifeline, 0o600)
         self._held = os.open(self._lifeline, os.O_RDWR | os.O_CLOEXEC)  # its end tells everybody of ours
@@ -129,12 +138,31 @@ class Stage:
     def folder(self) -> Path:
         return Path(self._folder.name)
 
+    def place_of_socket(self) -> Path:
+        """A new folder for one. The path of a socket is a short one, that of the temporary files need not be."""
+        if self._sockets is None:
+            is_short = len(os.fsencode(self.folder)) <= LONGEST_WAY
+            self._sockets = self._folder if is_short else self._folder_elsewhere()
+        self._places += 1
+        place = Path(self._sockets.name) / f"way-{self._places}"
+        place.mkdir()
+        return place
+
     def cast(self) -> Cast:
         """For one more round."""
         self._rounds += 1
         folder = self.folder / str(self._rounds)
         folder.mkdir()
         return Cast(folder, self._lifeline)
+
+    def _folder_elsewhere(self) -> tempfile.TemporaryDirectory[str]:
+        try:
+            return _folder_in(SHORT_PLACE)
+        except OSError as error:
+            raise BadInput(
+                f"TMPDIR: {self.folder.parent} is too long for the path of a socket, and {SHORT_PLACE} cannot be "
+                f"written ({error.strerror}); name a folder with a shorter path"
+            ) from None
 
     def clear(self) -> None:
         """Kill whoever is left of anything that was started here."""
@@ -144,6 +172,12 @@ class Stage:
         self.clear()
         os.close(self._held)
         self._folder.cleanup()
+        if self._sockets:
+            self._sockets.cleanup()
+
+
+def _folder_in(place: str | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="cronguard-drill-", dir=place)
 
 
 def send(signum: int, pids: Sequence[int]) -> None:

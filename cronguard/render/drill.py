@@ -49,11 +49,13 @@ class Lanes:
         return f"{self.title[:width]}\n{drawn(LANE_COLUMNS, rows, width, styles)}{foot[:width]}\n"
 
 
-def rows_of(tallies: Sequence[Tally]) -> list[list[str]]:
-    return [_row(tally) for tally in tallies]
+def rows_of(tallies: Sequence[Tally], rounds: int) -> list[list[str]]:
+    return [_row(tally, rounds) for tally in tallies]
 
 
-def document_of(order: Order, ledger: str, tallies: Sequence[Tally]) -> dict[str, Any]:
+def document_of(
+    order: Order, ledger: str, tallies: Sequence[Tally], *, cut_short_by: str | None = None
+) -> dict[str, Any]:
     return {
         "schema": "cronguard.drill/1",
         "ledger": ledger,
@@ -61,15 +63,16 @@ def document_of(order: Order, ledger: str, tallies: Sequence[Tally]) -> dict[str
         "replicas": order.replicas,
         "rounds": order.rounds,
         "kept": is_kept(tallies),
+        "cut_short_by": cut_short_by,
         "scenarios": [_document(tally) for tally in tallies],
     }
 
 
-def _row(tally: Tally) -> list[str]:
+def _row(tally: Tally, rounds: int) -> list[str]:
     if tally.not_applied:
         return [tally.scenario.name, *[NOTHING] * 4, f"does not apply: {tally.not_applied}"]
     counts = (tally.started, tally.duplicates_without_guard, tally.duplicates)
-    return [tally.scenario.name, *map(str, counts), _recovered_in(tally), _verdict(tally)]
+    return [tally.scenario.name, *map(str, counts), _recovered_in(tally), _verdict(tally, rounds)]
 
 
 def _recovered_in(tally: Tally) -> str:
@@ -83,8 +86,10 @@ def _length(seconds: float) -> str:
     return length_of(timedelta(seconds=seconds))
 
 
-def _verdict(tally: Tally) -> str:
-    return f"BROKEN: {'; '.join(tally.broken)}" if tally.broken else "kept"
+def _verdict(tally: Tally, rounds: int) -> str:
+    verdict = f"BROKEN: {'; '.join(tally.broken)}" if tally.broken else "kept"
+    played = len(tally.guarded)
+    return verdict if played == rounds else f"{verdict}, in {played} of {rounds} rounds"
 
 
 def _document(tally: Tally) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def _document(tally: Tally) -> dict[str, Any]:
         "name": tally.scenario.name,
         "meaning": tally.scenario.meaning,
         "applies": not tally.not_applied,
+        "rounds_played": len(tally.guarded),
         "runs_started": tally.started,
         "duplicates_without_guard": tally.duplicates_without_guard,
         "duplicates_with_guard": tally.duplicates,

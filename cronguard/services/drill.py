@@ -7,23 +7,40 @@ stands in drill_round.py.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from cronguard.domain.drill import Order, Round, Scenario, Tally, is_drill_key, key_of_round
-from cronguard.errors import BadInput, CronguardError
+from cronguard.errors import BadInput, CronguardError, Interrupted
 from cronguard.ports import DrilledStore
 from cronguard.services.drill_round import Means, Playing
 from cronguard.services.ledger import Ledger
 
 
-def drill(order: Order, means: Means) -> list[Tally]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a drill has shown, and why it came to no end, if it did not: its last scenario may lack rounds then."""
+
+    tallies: tuple[Tally, ...]
+    cut_short_by: CronguardError | None = None
+
+
+def drill(order: Order, means: Means) -> Shown:
     """Hold it; whatever happens, nothing of it is left."""
     check_rights(means.store, means.ledger, order.key)
     means.tell.may_begin(means.store.name, left_by_others(means.ledger))
     drilling = _Drilling(order, means)
+    cut_short_by: CronguardError | None = None
     try:
-        return [drilling.tally_of(scenario) for scenario in order.scenarios]
+        drilling.play_all()
+    except CronguardError as reason:
+        cut_short_by = reason
     finally:
         means.stage.clear()
-        drilling.erase_all()
+        is_erased = drilling.erase_all()
+    if isinstance(cut_short_by, Interrupted):
+        so = "the drill is stopped, and what it wrote is removed" if is_erased else "the drill is stopped"
+        cut_short_by = Interrupted(cut_short_by.signum, so)
+    return Shown(tuple(drilling.tallies.values()), cut_short_by)
 
 
 def check_rights(store: DrilledStore, ledger: Ledger, key: str) -> None:
@@ -55,26 +72,35 @@ class _Drilling:
 
     def __init__(self, order: Order, means: Means) -> None:
         self._order, self._means = order, means
+        self.tallies: dict[str, Tally] = {}  # of the rounds that came to their end, by scenario
         self._keys: list[str] = []  # those that may be in the ledger
         self._made = 0
 
-    def tally_of(self, scenario: Scenario) -> Tally:
-        if not self._order.applies(scenario):
-            return Tally(scenario, not_applied=scenario.not_on)
+    def play_all(self) -> None:
+        for scenario in self._order.scenarios:
+            if self._order.applies(scenario):
+                self._play(scenario)
+            else:
+                self.tallies[scenario.name] = Tally(scenario, not_applied=scenario.not_on)
+
+    def _play(self, scenario: Scenario) -> None:
         bare: list[Round] = []
         guarded: list[Round] = []
         for number in range(1, self._order.rounds + 1):
             bare.append(self._bare(scenario, number))
             guarded.append(self._guarded(scenario, number))
-        return Tally(scenario, tuple(bare), tuple(guarded))
+            self.tallies[scenario.name] = Tally(scenario, tuple(bare), tuple(guarded))
 
-    def erase_all(self) -> None:
+    def erase_all(self) -> bool:
         """Also when a signal has come: what cannot be erased is told of."""
+        is_erased = True
         for key in self._keys:
             try:
                 self._means.patient.ask(lambda key=key: self._means.store.erase(key))  # type: ignore[misc]
             except CronguardError as reason:
+                is_erased = False
                 self._means.tell.left_behind(key, reason)
+        return is_erased
 
     def _bare(self, scenario: Scenario, number: int) -> Round:
         self._means.tell.begins(scenario, number, guarded=False)

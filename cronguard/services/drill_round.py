@@ -17,7 +17,7 @@ from cronguard.domain.drill import PERIOD, TERMS, Harm, Round, Scenario, Seen
 from cronguard.domain.run import State
 from cronguard.domain.supervision import Finding, Found
 from cronguard.domain.witness import is_lost, successor
-from cronguard.errors import CronguardError
+from cronguard.errors import CRONGUARD_FAILED, LEDGER_UNREACHABLE, CronguardError, LedgerUnavailable
 from cronguard.ports import DrilledStore, Way
 from cronguard.process.proxy import Proxy
 from cronguard.process.replicas import CRONGUARD, CRONGUARD_OFF_BY, Replica, Stage, send
@@ -81,7 +81,7 @@ class Playing:
         self._recovered_in: float | None = None
 
     def to_the_end(self) -> Round:
-        """Play it; what the commands have marked."""
+        """Play it; what the commands have marked. Raises CronguardError where no guard could begin."""
         try:
             self._play()
         except _InVain as waited_for:
@@ -92,6 +92,7 @@ class Playing:
                 proxy.close()
         self._cast.look()
         if self._key is not None:
+            self._check_begun()
             self._compare(self._key)
         return Round(tuple(self._cast.courses), self._recovered_in, tuple(self._complaints))
 
@@ -136,9 +137,7 @@ class Playing:
 
     def _proxied(self, number: int) -> Callable[[Way], Way]:
         def detour(server: Way) -> Way:
-            folder = self._cast.folder / f"way-{number}"
-            folder.mkdir()
-            proxy = self._proxies[number] = Proxy(server, folder)
+            proxy = self._proxies[number] = Proxy(server, self._means.stage.place_of_socket())
             return proxy.way
 
         return detour
@@ -257,6 +256,14 @@ class Playing:
             found += supervise(watch, means.store, means.patient, means.spool, _NobodyIsTold()).findings
 
     # ----------------------------------------------------------------------- what the ledger says
+
+    def _check_begun(self) -> None:
+        """Where nobody reached the ledger no promise was kept, and none broken."""
+        codes = {one.code for one in self._cast.replicas}
+        if codes <= {LEDGER_UNREACHABLE, CRONGUARD_FAILED} and not self._cast.courses:
+            kind = LedgerUnavailable if LEDGER_UNREACHABLE in codes else CronguardError
+            said = self._cast.replicas[0].complaint.removeprefix("cronguard: ")
+            raise kind(f"{self._scenario.name}: no replica could begin, one says: {said}")
 
     def _compare(self, key: str) -> None:
         """What was run to its end reads as a success, once; who was in the way of it is asked why."""

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cronguard.domain.ground import Crontab, UnderCron
+from cronguard.settings import Settings
 from cronguard.settings.knobs import ABOUT_THE_RUN, KNOBS
 
 FIXED = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
@@ -44,9 +45,10 @@ def cron_environment(root: Path = Path("/")) -> tuple[dict[str, str], list[Cront
     return variables | said, crontabs
 
 
-def under_cron(environment: Mapping[str, str], root: Path = Path("/")) -> tuple[UnderCron, dict[str, str]]:
+def under_cron(settings: Settings) -> tuple[UnderCron, dict[str, str]]:
     """How this shell and cron differ, and the environment to try it out with."""
-    variables, crontabs = cron_environment(root)
+    environment = settings.environment
+    variables, crontabs = cron_environment()
     found = UnderCron(
         path=variables["PATH"],
         program=shutil.which("cronguard", path=variables["PATH"]),
@@ -57,6 +59,7 @@ def under_cron(environment: Mapping[str, str], root: Path = Path("/")) -> tuple[
         home=variables.get("HOME"),
         home_here=environment.get("HOME"),
         user=variables.get("LOGNAME"),
+        is_local_here=not (settings["dsn"] or settings["dsn_file"]),
         locale=_locale_in(variables),
         locale_here=_locale_in(environment),
         crontabs=tuple(crontabs),

@@ -31,11 +31,12 @@ class DrilledPostgres(SupervisedPostgres):
             self._commit(connection, [(name, asked) for name in ERASES])
 
     def by_way_of(self, detour: Callable[[Way], Way]) -> str:
-        """The host's name stays, where it has one: its certificate and the password file go by it."""
+        """The host's name stays, where it has one: its certificate goes by it. A password file goes by the port too."""
         with self._connection() as connection:
             host, address, port = connection.info.host, connection.info.hostaddr, connection.info.port
+            secret = {"password": password} if (password := connection.info.password) else {}
         way = detour(Way(host if host.startswith("/") else address, port))
         changed = {"host": way.host} if way.is_local else {"host": host, "hostaddr": way.host}
         given: dict[str, Any] = {name: value for name, value in conninfo_to_dict(self._dsn).items() if value}
         given.pop("hostaddr", None)
-        return make_conninfo("", **given | changed | {"port": way.port})
+        return make_conninfo("", **given | changed | secret | {"port": way.port})

@@ -56,7 +56,6 @@ class GroundInPostgres:
             (session,) = self._asked(connection, "ground_session")
             can_write = takes_writes and not session["is_read_only"]
             slots = self._tried(connection, "ground_connections")
-            standbys = self._tried(connection, "ground_standbys")
             return PostgresGround(
                 name=self._name,
                 **session,
@@ -66,7 +65,7 @@ class GroundInPostgres:
                 parameters={row.pop("name"): Parameter(**row) for row in self._asked(connection, "ground_parameters")},
                 missing=tuple(Right(**row) for row in self._tried(connection, "ground_rights")),
                 slots=Slots(**slots[0]) if slots else None,
-                standbys=standbys[0]["standbys"] if standbys else 0,
+                standbys=tuple(row["name"] for row in self._tried(connection, "ground_standbys")),
                 connected_to=connection.info.backend_pid,
                 transaction_refused=self._transaction_refused() if can_write else "",
                 hold_refused=self._hold_refused() if can_write else "",

@@ -2,8 +2,8 @@
 -- an older server does not know, spoils no other. Catalogues are read by oid: a role without any right may read them.
 
 -- name: ground_session
-select current_user as role, current_database() as database, pg_backend_pid() as answered_by,
-       split_part(current_setting('server_version'), ' ', 1) as version, pg_is_in_recovery() as in_recovery,
+select quote_ident(current_user) as role, quote_ident(current_database()) as database,
+       pg_backend_pid() as answered_by, split_part(current_setting('server_version'), ' ', 1) as version, pg_is_in_recovery() as in_recovery,
        current_setting('transaction_read_only') = 'on' as is_read_only
 
 -- name: ground_schema
@@ -52,7 +52,7 @@ select needed_by, "right", "on" from (
   select 'init', 'ownership', 'schema cronguard', 1000
     from pg_catalog.pg_namespace n where n.nspname = 'cronguard' and not pg_has_role(n.nspowner, 'usage')
   union all
-  select 'init', 'create', 'database ' || current_database(), 1000
+  select 'init', 'create', format('database %I', current_database()), 1000
    where not exists (select from pg_catalog.pg_namespace where nspname = 'cronguard')
      and not has_database_privilege(current_database(), 'create')
 ) missing
@@ -69,7 +69,8 @@ select current_setting('max_connections')::int as most,
   from pg_catalog.pg_roles r where r.rolname = current_user
 
 -- name: ground_standbys
-select count(*)::int as standbys from pg_catalog.pg_stat_replication
+-- Every role may read their names; whether one only takes a base backup, few may.
+select coalesce(application_name, '') as name from pg_catalog.pg_stat_replication where state is distinct from 'backup'
 
 -- name: ground_offsets
 -- The clocks of a zone against UTC, in seconds, as this server's own zone data have them.

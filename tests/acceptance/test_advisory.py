@@ -125,7 +125,10 @@ def test_behind_a_pooler_it_is_refused_with_the_reason_and_the_claim_alone_works
     refused = pooled.run(*ADVISORY, *STARTS)
     assert (refused.code, refused.out) == (125, "")
     assert "--lock advisory cannot be relied on at 127.0.0.1:" in refused.only_line
-    assert "there is a pooler between; use --lock claim, or a DSN that leads to the server itself" in refused.only_line
+    assert (
+        "connection was made to: there is a pooler between; use --lock claim, or a DSN that leads to the server itself"
+        in refused.only_line
+    )
     assert not (pooled.folder / "started").exists()
     assert records(postgres_guard) == {}
     assert pooled.run("run", "--key", "job", "--lock", "claim", *STARTS).code == 0

@@ -20,6 +20,7 @@ from tests.rig.examined import Checkup, examine, make_standby, set_for, turn_clo
 from tests.rig.guard import Guard
 from tests.rig.pgbouncer import PgBouncer
 from tests.rig.postgres import Server
+from tests.rig.waiting import wait_until
 
 FIRES = ("run", "--key", "job", "--", "true")
 
@@ -96,7 +97,9 @@ def test_pooler_is_found_and_refused_for_a_lock_of_the_session(
     checkup = examine(pooled)
     assert checkup.problems == set()
     assert checkup.of("ledger.pooler")["level"] == "note"
-    assert "there is a pooler between" in checkup.of("ledger.pooler")["what"]
+    assert checkup.of("ledger.pooler")["what"] == (  # without its own word for the process, which is any number
+        "there is a pooler between: another process answers than the one that the connection was made to"
+    )
     locked = pooled.with_env(CRONGUARD_LOCK="advisory")
     assert examine(locked).problems == {"ledger.pooler"}
     assert locked.run(*FIRES).code == 125
@@ -108,7 +111,9 @@ def test_pooler_that_lets_no_transaction_through_is_found(
 ) -> None:
     guard = postgres_guard.with_env(CRONGUARD_DSN=database.through(pgbouncer(database.server, "statement")))
     assert guard.run(*FIRES).code != 0
-    assert {"ledger.transactions"} <= examine(guard).problems
+    checkup = examine(guard)
+    assert {"ledger.transactions"} <= checkup.problems
+    assert "works through it in transaction or session mode" in checkup.of("ledger.pooler")["why"]
 
 
 # --- The schema, and the rights of the role ---------------------------------------------------------------------------
@@ -231,6 +236,34 @@ def test_time_limit_that_would_cut_a_session_is_found_and_what_it_says_mends_it(
     assert "set for the role in this database" in found["what"]
     _typed(database, checkup, f"ledger.{name}")
     assert "ledger.timeouts" in examine(postgres_guard).levels("ok")
+
+
+@pytest.mark.parametrize("whose", ["role {0}", "database {1}", "role {0} in database {1}"])
+def test_what_it_says_to_type_is_sql_whatever_the_names(bare_guard: Guard, postgres: Server, whose: str) -> None:
+    role = f"db-user {uuid.uuid4().hex[:8]}"
+    base = postgres.create_database(f"Order-{uuid.uuid4().hex[:8]}")
+    names = (f'"{role}"', f'"{base}"')
+    postgres.execute("create role {0} login; grant create on database {1} to {0}".format(*names))
+    try:
+        postgres.execute(f"alter {whose} set statement_timeout = '1s'".format(*names))
+        guard = bare_guard.with_env(CRONGUARD_DSN=postgres.dsn(base, user=role.replace(" ", "%20")))
+        assert guard.run("init").code == 0
+        postgres.execute(examine(guard).of("ledger.statement_timeout")["type"])
+        assert "ledger.timeouts" in examine(guard).levels("ok")
+    finally:
+        postgres.drop_database(base)
+        postgres.execute(f"drop role {names[0]}")
+
+
+def test_standby_that_is_waited_for_and_not_there_is_found(postgres_guard: Guard, own_postgres: Server) -> None:
+    """Not even the schema could be made while it is so, or anything started."""
+    guard = postgres_guard.with_env(CRONGUARD_DSN=own_postgres.dsn(own_postgres.create_database()))
+    assert guard.run("init").code == 0
+    own_postgres.execute("alter system set synchronous_standby_names = 'nobody'")
+    own_postgres.execute("select pg_reload_conf()")
+    wait_until(lambda: examine(guard).problems == {"ledger.standbys"}, within=60, saying="the setting has come through")
+    result = guard.run("run", "--key", "job", "--db-wait", "2s", "--", "true")
+    assert (result.code, "does its synchronous standby answer?" in result.err) == (75, True)
 
 
 def test_limits_that_are_long_enough_are_no_finding(postgres_guard: Guard, database: Database) -> None:

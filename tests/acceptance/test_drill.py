@@ -17,6 +17,7 @@ import pytest
 from tests.acceptance.looking import POWERLESS, change, ledger_file, tables
 from tests.conftest import POOLED, Database
 from tests.rig.guard import Guard, code_of
+from tests.rig.postgres import PASSWORDS, Server
 from tests.rig.supervised import nobody_left
 from tests.rig.terminal import CTRL_C, Terminal
 from tests.rig.waiting import wait_until
@@ -84,6 +85,24 @@ def test_each_scenario_keeps_the_promise_and_leaves_nothing(
     assert (found["duplicates_with_guard"], found["lost_with_guard"]) == (0, 0)
     assert found["duplicates_without_guard"] > 0
     assert len(found["recovered_in_seconds"]) == (name in TAKEN_OVER)
+
+
+def test_a_password_that_only_a_file_knows_by_the_port_opens_the_detour_too(
+    postgres_guard: Guard, database: Database, tmp_path: Path
+) -> None:
+    port, secret = database.server.port, PASSWORDS["app"].replace(":", r"\:")
+    file = tmp_path / "passwords"
+    file.write_text(f"127.0.0.1:{port}:{database.name}:app:{secret}\n")
+    file.chmod(0o600)
+    guard = postgres_guard.with_env(CRONGUARD_DSN=f"postgresql://app@127.0.0.1:{port}/{database.name}")
+    assert drill(guard, "--only", "cut", PGPASSFILE=str(file))["kept"]
+
+
+def test_temporary_files_may_lie_deeper_than_a_socket_may(postgres_guard: Guard, tmp_path: Path) -> None:
+    deep = tmp_path / ("deep-" * 20)
+    deep.mkdir()
+    assert drill(postgres_guard, "--only", "cut", TMPDIR=str(deep))["kept"]
+    assert list(deep.iterdir()) == []
 
 
 def test_rounds_and_replicas_are_as_many_as_were_asked_for(sqlite_guard: Guard) -> None:
@@ -154,13 +173,48 @@ def test_a_guard_that_goes_on_in_silence_is_caught_by_the_cut(postgres_guard: Gu
     assert rows(postgres_guard) == before
 
 
+UNABLE = """import sys
+from cronguard.services import drill_round
+drill_round._RUN += tuple(sys.argv.pop(1).split())
+from cronguard.__main__ import main
+main()"""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--dsn postgresql://127.0.0.1:1/ops --db-wait 1s", 75, "connection refused"),
+        ("--no-such-option", 125, "no such option: --no-such-option"),
+    ],
+)
+@pytest.mark.parametrize("name", ["contention", "two-supervisors"])
+def test_replicas_that_cannot_begin_break_no_promise(
+    sqlite_guard: Guard, name: str, options: str, code: int, said: str
+) -> None:
+    assert sqlite_guard.run("init").code == 0
+    before = rows(sqlite_guard)
+    done = subprocess.run(
+        [sys.executable, "-c", UNABLE, options, "drill", "--only", name, "--rounds", "1"],
+        env=dict(sqlite_guard.environment), cwd=sqlite_guard.folder, capture_output=True, text=True, timeout=LONG,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (code, "")
+    *_, last = done.stderr.splitlines()
+    assert last.startswith(f"cronguard: {name}: no replica could begin, one says: ")
+    assert said in last
+    assert rows(sqlite_guard) == before
+
+
 # --- What it leaves ---------------------------------------------------------------------------------------------------
 
 
-def start_and_wait(guard: Guard, name: str, *options: str) -> subprocess.Popen[str]:
-    """A drill whose key is in the ledger, and whose commands are under way."""
+def start_and_wait(guard: Guard, name: str, *options: str, round_number: int = 1) -> subprocess.Popen[str]:
+    """A drill whose key is in the ledger, and whose commands are under way, in the round of this number."""
     process = guard.start("drill", "--only", name, *options)
-    wait_until(lambda: [row for row in tables(guard)["lease"]], 60, saying="a replica holds the run")
+    wait_until(
+        lambda: [row for row in tables(guard).get("lease", ()) if str(row[0]).endswith(f"-{round_number}")],
+        120, every=0.1, saying="a replica holds the run",
+    )  # fmt: skip
     return process
 
 
@@ -176,15 +230,47 @@ def test_interrupted_it_leaves_nothing_in_the_ledger_and_nobody_alive(guard: Gua
     nobody_left(guard.folder, within=PATIENT)
 
 
+def test_interrupted_it_shows_what_it_has_shown_so_far(sqlite_guard: Guard) -> None:
+    process = start_and_wait(sqlite_guard, "contention", "--only", "freeze", "--rounds", "2", round_number=3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, [line.split()[0] for line in out.splitlines()]) == (130, ["SCENARIO", "contention"])
+    assert out.endswith("kept\n")
+    so = "interrupted by signal 2: the drill is stopped, and what it wrote is removed"
+    assert err.splitlines()[-1] == f"cronguard: {so}"
+    process = start_and_wait(sqlite_guard, "contention", "--json", round_number=3)
+    process.send_signal(signal.SIGINT)
+    document = json.loads(process.communicate(timeout=60)[0])
+    (found,) = document["scenarios"]
+    assert (document["kept"], document["cut_short_by"], found["verdict"]) == (True, so, "kept")
+    assert document["rounds"] > found["rounds_played"] >= 2
+
+
+def test_a_ledger_that_goes_away_takes_nothing_back_of_what_was_shown(
+    postgres_guard: Guard, own_postgres: Server
+) -> None:
+    """The key of the round that was on stays with it, and is named."""
+    host = postgres_guard.with_env(
+        CRONGUARD_DSN=own_postgres.dsn(own_postgres.create_database()), CRONGUARD_DB_WAIT="1s"
+    )
+    assert host.run("init").code == 0
+    process = start_and_wait(host, "contention", "--only", "freeze", "--rounds", "2", round_number=3)
+    own_postgres.stop("immediate")
+    out, err = process.communicate(timeout=LONG)
+    assert (process.returncode, [line.split()[0] for line in out.splitlines()]) == (75, ["SCENARIO", "contention"])
+    own_postgres.start()
+    (left,) = {row[0] for row in rows(host)["job"]}
+    assert f"the key {left} is left there; remove it with: cronguard drill --clean" in err
+    assert (host.run("drill", "--clean").code, rows(host)["job"]) == (0, [])
+
+
 def test_at_a_terminal_one_lane_a_replica_until_ctrl_c(sqlite_guard: Guard) -> None:
     assert sqlite_guard.run("init").code == 0
     before = rows(sqlite_guard)
     with Terminal(sqlite_guard.folder, sqlite_guard.environment) as terminal:
-        terminal.type(f"TERM=xterm {sys.executable} -m cronguard drill --only freeze")
-        terminal.read(
-            r"freeze: the holder stands still past its lease, and goes on \(round 1 of 5, without guard\)", 60
-        )
-        terminal.read("with guard", 60)
+        terminal.type(f"stty cols 80; TERM=xterm {sys.executable} -m cronguard drill --only freeze")
+        terminal.read("without guard, round 1 of 5, freeze: the holder stands still", 60)
+        terminal.read("with guard, round 1 of 5, freeze: the holder stands still", 60)
         terminal.read(r"[.]{3}.*waits", 60)
         terminal.read(r"~~~.*frozen", 60)
         terminal.press(CTRL_C)

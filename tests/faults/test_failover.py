@@ -14,6 +14,7 @@ from cronguard.stores import open_store
 from cronguard.stores.dsn import parse_dsn
 from tests.conftest import Database
 from tests.rig.cluster import Cluster
+from tests.rig.examined import examine
 from tests.rig.firings import TERMS, claim, granted
 from tests.rig.guard import Guard, code_of, wait_dead
 from tests.rig.postgres import Server
@@ -196,6 +197,15 @@ def test_who_asks_for_durable_and_has_no_standby_is_told_so_once(postgres_guard:
     ]
     skipped = postgres_guard.run("run", "--key", "job", "--period", PERIOD, "--durable", "--", "true")
     assert (skipped.code, skipped.err) == (0, "")
+
+
+def test_the_checkup_knows_the_standby_that_is_waited_for(
+    replicated: Cluster, postgres_guard: Guard, tmp_path: Path
+) -> None:
+    """Also by a role that may read no more of it than its name."""
+    found = examine(host_on(replicated, postgres_guard, tmp_path))
+    assert "ledger.standbys" in found.levels("ok")
+    assert found.of("ledger.standbys")["what"].endswith("'1 (s1)', and 1 is connected")
 
 
 def test_a_file_is_durable_anyway(sqlite_guard: Guard) -> None:

@@ -94,7 +94,7 @@ LEDGERS: list[tuple[Any, dict[str, str]]] = [
     (replace(POSTGRES, slots=Slots(100, 3, 90)), {"ledger.connections": "warning"}),
     (replace(POSTGRES, slots=Slots(1000, 3, 10, 4, 1)), {"ledger.connections": "warning"}),
     (replace(POSTGRES, slots=None), {}),
-    (replace(POSTGRES, standbys=2), {"ledger.standbys": "note"}),
+    (replace(POSTGRES, standbys=("s1", "s2")), {"ledger.standbys": "note"}),
     (replace(POSTGRES, offsets=(timedelta(),)), {}),
     (replace(POSTGRES, offsets=(timedelta(hours=1),)), {"zone.agreement": "warning"}),
     (replace(SQLITE, network="nfs4"), {"ledger.place": "problem"}),
@@ -179,6 +179,32 @@ def test_durable_needs_a_standby_to_wait_for() -> None:
     assert levels(ledger=POSTGRES, asked=Asked(durable=True)) == {"ledger.standbys": "warning"}
 
 
+@pytest.mark.parametrize(
+    ("names", "connected", "level"),
+    [
+        ("nobody", (), "problem"),
+        ("nobody", ("s1",), "problem"),
+        ("s2, s1", ("S1",), None),
+        ("*", (), "problem"),
+        ("*", ("s1",), None),
+        ("2 (s1, s2)", ("s1",), "problem"),
+        ("FIRST 2 (s1, s2)", ("s1", "s2"), None),
+        ("any 2 (s1, s2, s3)", ("s1", "s9"), "problem"),
+        ('ANY 1 ("a, ""b""", first)', ('a, "b"',), None),
+        ('"first 2 (s1)"', ("s1",), "problem"),
+    ],
+)
+@pytest.mark.parametrize("commit", ["on", "off"])
+def test_standby_that_every_commit_waits_for_is_connected(
+    names: str, connected: tuple[str, ...], level: str | None, commit: str
+) -> None:
+    parameters = {"synchronous_standby_names": Parameter(names), "synchronous_commit": Parameter(commit)}
+    ledger = replace(POSTGRES, parameters=parameters, standbys=connected)
+    found = levels(ledger=ledger, asked=Asked(durable=True))
+    assert found.get("ledger.standbys") == level
+    assert "ledger.standbys" not in levels(ledger=replace(ledger, in_recovery=True))
+
+
 def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
     def lacking(role: str, *rights: Right) -> dict[str, Diagnosis]:
         return found_in(ledger=replace(POSTGRES, role=role, missing=rights))
@@ -186,8 +212,6 @@ def test_rights_that_are_missing_are_granted_by_what_it_says() -> None:
     run = [Right("run", "insert", "cronguard.job"), Right("run", "update", "cronguard.job")]
     found = lacking("app", *run)["ledger.rights_run"]
     assert (found.level, found.to_type) == (Level.PROBLEM, "grant insert, update on cronguard.job to app;")
-    odd = lacking('odd "name"', *run)["ledger.rights_run"]
-    assert odd.to_type == 'grant insert, update on cronguard.job to "odd ""name""";'
     many = [Right("run", "select", f"cronguard.table_{number}") for number in range(4)]
     assert lacking("app", *many)["ledger.rights_run"].to_type.startswith("cronguard init --print-sql")
     uses = {
@@ -347,6 +371,26 @@ def test_variable_that_leads_to_another_ledger_is_a_problem_and_its_value_is_not
     found = {one.check: one for one in cron_checked(replace(CRON, only_here=("CRONGUARD_DSN",)), HERE, there)}
     assert found["cron.variables"].level is Level.PROBLEM
     assert "CRONGUARD_DSN_FILE=" in found["cron.variables"].to_type
+
+
+@pytest.mark.parametrize(
+    ("is_local_here", "ledger", "folder", "level"),
+    [
+        (True, "SQLite at home", "at home", "problem"),
+        (True, "Postgres at db", "here", "note"),  # by --state-dir, say
+        (False, "SQLite at home", "at home", "warning"),  # for the ledger the DSN is missing
+        (False, "Postgres at db", "at home", "warning"),
+        (False, "Postgres at db", "here", "note"),
+    ],
+)
+def test_state_directory_decides_about_the_ledger_only_where_that_is_in_it(
+    is_local_here: bool, ledger: str, folder: str, level: str
+) -> None:
+    it = replace(CRON, only_here=("CRONGUARD_STATE_DIR",), is_local_here=is_local_here)
+    here = [ok("ledger.reached", "Postgres at db"), ok("state.folder", "here")]
+    there = [ok("ledger.reached", ledger), ok("state.folder", folder)]
+    found = {one.check: one for one in cron_checked(it, here, there)}
+    assert found["cron.variables"].level == Level(level)
 
 
 # --- The list ---------------------------------------------------------------------------------------------------------
