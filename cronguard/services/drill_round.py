@@ -32,10 +32,10 @@ WORKS_FOR = 0.3  # seconds that a command is left to work
 PATIENCE = 90.0  # seconds: nothing of a round takes so long, even on a host that is busy
 SUPERVISED_EVERY = 0.25  # seconds between two passes of each supervisor
 A_DAY_AHEAD = "86400"  # seconds
-_RUN = (
-    "run", "--tz", "UTC", "--lease", f"{TERMS.lease_for.total_seconds():g}s",
-    "--beat-every", f"{TERMS.beat_every.total_seconds():g}s", "--stop-grace", f"{TERMS.stop_grace.total_seconds():g}s",
-    "--complete-by", "2m", "--capture", "0",
+_RUN = ("run", "--tz", "UTC", "--complete-by", "2m", "--capture", "0")
+_SHORT_LEASE = (
+    "--lease", f"{TERMS.lease_for.total_seconds():g}s", "--beat-every", f"{TERMS.beat_every.total_seconds():g}s",
+    "--stop-grace", f"{TERMS.stop_grace.total_seconds():g}s",
 )  # fmt: skip
 
 
@@ -127,8 +127,9 @@ class Playing:
         is_ahead = self._scenario.is_ahead and number == 1
         program = (*CRONGUARD_OFF_BY, A_DAY_AHEAD) if is_ahead else CRONGUARD
         period = ("--every", "day") if self._scenario.is_ahead else ("--every", "run", "--period", PERIOD)
-        if_held = "skip" if self._scenario.harm is Harm.NONE else "wait"
-        return [*program, *_RUN, "--key", self._key, *period, "--if-held", if_held, "--", *command]
+        # Where nobody is harmed, nobody comes after who is too slow to keep a short lease.
+        lease = () if self._scenario.harm is Harm.NONE else (*_SHORT_LEASE, "--if-held", "wait")
+        return [*program, *_RUN, *lease, "--key", self._key, *period, "--", *command]
 
     def _environment(self, number: int) -> dict[str, str]:
         """Each has a way to the ledger of its own, where one of them is to be cut."""
