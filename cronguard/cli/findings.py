@@ -75,8 +75,9 @@ def _unknown(effect: Effect) -> str:
 
 
 def _unknown_together(kind: str, finding: Finding) -> str:
-    some = ", ".join(map(_on_one_line, finding.subjects)) + (", …" if finding.count > len(finding.subjects) else "")
-    return f"{kind}: nobody said in time of {finding.count} whether they were done: {some}"
+    some, others = ", ".join(map(_on_one_line, finding.subjects)), finding.count - len(finding.subjects)
+    who = f"{some} and {others} more" if others else some
+    return f"{kind}: nobody said in time of {finding.count} whether they were done: {who}"
 
 
 def _on_one_line(text: str) -> str:
