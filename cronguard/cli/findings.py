@@ -74,8 +74,9 @@ def _unknown(effect: Effect) -> str:
 
 
 def _unknown_together(kind: str, finding: Finding) -> str:
-    some = ", ".join(map(on_one_line, finding.subjects)) + (", …" if finding.count > len(finding.subjects) else "")
-    return f"{on_one_line(kind)}: nobody said in time of {finding.count} whether they were done: {some}"
+    some, others = ", ".join(map(on_one_line, finding.subjects)), finding.count - len(finding.subjects)
+    who = f"{some} and {others} more" if others else some
+    return f"{on_one_line(kind)}: nobody said in time of {finding.count} whether they were done: {who}"
 
 
 def _of_run(finding: Finding, run: Run) -> str:

@@ -18,7 +18,7 @@ from cronguard.services.patience import patiently
 
 _Told = TypeVar("_Told")
 
-AT_ONCE = 10_000  # effects that one transaction marks as abandoned, and as told of
+AT_ONCE = 10_000  # effects that one transaction marks as told of
 
 
 @dataclass(slots=True)
@@ -128,17 +128,14 @@ def _claimed(page: EffectPage, sender: Sender, subjects: Sequence[str]) -> dict[
     return {subject: won[subject] for subject in subjects if subject in won}
 
 
-def _mark_abandoned(page: EffectPage) -> None:
-    overdue = (rules.abandon(effect, page.now) for effect in page.overdue(AT_ONCE))
-    page.change([effect for effect in overdue if effect])
-
-
 def reported(page: EffectPage, limit: int) -> Sequence[Effect]:
     """What was abandoned becomes unknown; what is unknown and was never told of, for whoever tells of it now."""
-    _mark_abandoned(page)
-    found = [replace(effect, reported_at=page.now) for effect in page.unreported(limit)]
-    page.change(found)
-    return found
+    overdue = (rules.abandon(effect, page.now) for effect in page.overdue(limit))
+    abandoned = [effect for effect in overdue if effect]
+    found = [*abandoned, *page.unreported(limit - len(abandoned))]
+    told = [replace(effect, reported_at=page.now) for effect in found]
+    page.change(told)
+    return sorted(told, key=lambda effect: (effect.kind, effect.period, effect.subject))
 
 
 def _said(

@@ -669,7 +669,9 @@ def test_many_that_are_unknown_are_told_together_counted_and_resolved_at_once(gu
     (finding,) = json.loads(guard.run("supervise", "--json").out)["findings"]
     assert (finding["found"], finding["kind"], finding["count"]) == ("unknown_effect", "mail", 2500)
     assert finding["subjects"] == subjects[:3]
-    assert finding["what"].endswith("of 2500 whether they were done: customer 0000, customer 0001, customer 0002, …")
+    assert finding["what"].endswith(
+        "of 2500 whether they were done: customer 0000, customer 0001, customer 0002 and 2497 more"
+    )
     assert finding["next"] == "cronguard effects mail --period 2026-11 --state unknown"
     assert json.loads(guard.run("supervise", "--json").out)["findings"] == []
     resolve = ("resolve", "mail", "--file", "-", *PERIOD, "--reason", "the provider's list")
