@@ -72,7 +72,8 @@ def connect(dsn: str, application: str, answer_within: float) -> ImpatientConnec
     connection = ImpatientConnection.connect(
         **(options | given), autocommit=True, prepare_threshold=None, row_factory=dict_row
     )
-    _answered[dsn] = _which(connection, servers)
+    if len(servers) > 1:
+        _answered[dsn] = _which(connection, servers)
     connection.answer_within = answer_within
     connection.adapters.register_loader("uuid", TextLoader)  # a holder is text everywhere else
     return connection
