@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -156,12 +156,21 @@ class Playing:
                 send(signal.SIGKILL, holder.guard[(self._number + 1) % 2 :][:1] or holder.everybody)
                 self._harmed[holder.number] = Seen.KILLED
             case Harm.FREEZE:
-                send(signal.SIGSTOP, holder.everybody)
+                self._freeze(holder)
                 self._harmed[holder.number] = Seen.FROZEN
             case Harm.CUT if holder.number in self._proxies:
                 self._proxies[holder.number].cut()
                 self._harmed[holder.number] = Seen.CUT
         self._harmed_at = done_at
+
+    def _freeze(self, holder: Replica) -> None:
+        """Not in the midst of a write: one to a ledger in a file would keep everybody else away."""
+
+        def between_two_writes() -> None:
+            with self._means.store.page(self._key, PERIOD) if self._key else nullcontext():
+                send(signal.SIGSTOP, holder.everybody)
+
+        self._means.ledger.ask(between_two_writes)
 
     def _repair(self, holder: Replica) -> None:
         """Whoever was frozen or cut off comes back, too late: the guard to its senses, not yet its command."""
