@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.acceptance.looking import QUICK_BEATS, change, refusal
+from tests.acceptance.looking import QUICK_BEATS, change, ledger_file, refusal
 from tests.rig.guard import PROGRAM, Guard
 from tests.rig.supervised import start
 from tests.rig.terminal import CTRL_C, PROMPT, Terminal
@@ -133,9 +133,10 @@ def test_without_a_terminal_it_takes_a_yes(sqlite_guard: Guard, command: tuple[s
 
 
 @pytest.mark.parametrize("command", VERBS)
-def test_key_that_is_not_there_is_a_slip_and_makes_no_ledger(bare_guard: Guard, command: tuple[str, ...]) -> None:
-    line = refusal(bare_guard, *command, "--yes")
+def test_key_that_is_not_there_is_a_slip_and_makes_no_ledger(sqlite_guard: Guard, command: tuple[str, ...]) -> None:
+    line = refusal(sqlite_guard, *command, "--yes")
     assert "has no key job; see: cronguard keys" in line
+    assert not ledger_file(sqlite_guard).exists()
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_stranger_outside_of_a_run_releases_neither_what_once_is_about_nor_what_
     assert effects_on(store).release(KIND, PERIOD, ["a"], None).counts[Said.BEING_SENT] == 1
     clock.forward(seconds=61)
     assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.IS_UNKNOWN] == 1  # not marked yet
-    effects_on(store).mark_abandoned()
+    assert effects_on(store).report_abandoned()
     assert effects_on(store).release(KIND, PERIOD, ["b"], None).counts[Said.IS_UNKNOWN] == 1
     assert effects_on(store).release(KIND, PERIOD, ["a"], None, once.claim_id).counts[Said.WRITTEN] == 1
     assert won(store, "a") == ["a"]  # by claim, this time
