@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import deque
 from functools import cache
 from pathlib import Path
@@ -76,17 +77,21 @@ class Den:
         sweep(self.path)
 
 
+_taking_turns = threading.Lock()
+
+
 def free_port() -> int:
     """A free port outside the range the kernel gives to clients, so that it stays free across a restart.
 
     Nobody else who asks here is given it meanwhile: each process has ports of its own, and gives them in turn.
     """
-    _, ports = _own_ports()
-    for _ in range(len(ports)):
-        ports.rotate()
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", ports[0]))
-            return ports[0]
+    with _taking_turns:  # some tests ask from several threads
+        _, ports = _own_ports()
+        for _ in range(len(ports)):
+            ports.rotate()
+            with socket.socket() as probe, contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", ports[0]))
+                return ports[0]
     raise RuntimeError(f"no free port among {len(ports)} from {min(ports)} on")
 
 
