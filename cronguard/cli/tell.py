@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cronguard.domain.claim import Claim, Granted, Skipped
 from cronguard.domain.run import SkipReason
 from cronguard.domain.text import format_instant
-from cronguard.domain.transcript import on_one_line
 from cronguard.errors import CronguardError
 from cronguard.streams import write_patiently
 
@@ -165,7 +164,7 @@ class SayOnStderr:
 
 def ask(question: str) -> None:
     """To a person at a terminal, who answers on the same line."""
-    _write(on_one_line(f"cronguard: {question}"))
+    _write(f"cronguard: {question}")
 
 
 def _at_terminal() -> bool:
@@ -173,12 +172,16 @@ def _at_terminal() -> bool:
 
 
 def _say(line: str) -> None:
-    """On one line, whoever wrote what it quotes."""
-    _write(f"{on_one_line(line)}\n")
+    _write(line, end="\n")
 
 
-def _write(text: str) -> None:
-    """What stderr's encoding does not know is written as an escape. Nobody to tell is no failure."""
+def _write(line: str, end: str = "") -> None:
+    """On one line, whoever wrote what it quotes. What stderr's encoding does not know is written as an escape; nobody
+    to tell is no failure.
+    """
+    from cronguard.domain.transcript import on_one_line  # noqa: PLC0415  most firings have nothing to say
+
+    text = on_one_line(line) + end
     encoding = (sys.stderr and sys.stderr.encoding) or "ascii"
     # Past the interpreter's buffer, which at exit would insist on what could not be written.
     write_patiently(2, text.encode(encoding, "backslashreplace"))

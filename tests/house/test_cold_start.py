@@ -52,7 +52,7 @@ def test_a_mistyped_option_costs_no_more_than_the_help(bare_guard: Guard) -> Non
 
 
 def test_a_run_loads_nothing_of_what_people_ask_about_whole_keys(sqlite_guard: Guard) -> None:
-    ours = ("overview", "stats", "advice", "pruning", "following", "intervention")
+    ours = ("overview", "stats", "advice", "pruning", "following", "intervention", "transcript")
     for _ in ("granted", "skipped"):
         modules = loaded(sqlite_guard, "run", "--key", "digest", "--", "true")
         assert modules & {f"cronguard.domain.{name}" for name in ours} == frozenset()
